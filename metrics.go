@@ -1,0 +1,38 @@
+package notfound
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// pageCounter counts the pages written, by cause. Its label comes from the fixed set of causes only,
+// so that no client can add a time series.
+type pageCounter [numCauses]prometheus.Counter
+
+// newPageCounter registers caddy_not_found_pages_total, or finds it where another handler of the same
+// config registered it first.
+func newPageCounter(registry *prometheus.Registry) (pageCounter, error) {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "caddy",
+		Subsystem: "not_found",
+		Name:      "pages_total",
+		Help:      "Number of 404 pages written, by what called for them.",
+	}, []string{"cause"})
+
+	if err := registry.Register(vec); err != nil {
+		registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err)
+		if !ok {
+			return pageCounter{}, err
+		}
+		if vec, ok = registered.ExistingCollector.(*prometheus.CounterVec); !ok {
+			return pageCounter{}, err
+		}
+	}
+
+	var c pageCounter
+	for cause := range c {
+		c[cause] = vec.WithLabelValues(causeNames[cause])
+	}
+	return c, nil
+}
