@@ -17,7 +17,7 @@ import (
 // Whatever a client sent, the fields are clean: uri and message are printable ASCII without `"`, `<`,
 // `>`, `\` and braces, and the footer is one line of valid UTF-8 without control characters. Pages are reused.
 type page struct {
-	method       string // the client's own; in the message it stands escaped
+	method       string // the client's own
 	uri, message []byte
 	footer       string
 
@@ -44,6 +44,9 @@ func (h *Handler) newPage(r *http.Request, host string, repl *caddy.Replacer) *p
 	p.uri = appendAddress(p.uri[:0], method, target, h.base(r, host, repl))
 
 	p.message = append(p.message[:0], "No endpoint "...)
+	if method == http.MethodHead {
+		method = http.MethodGet // a HEAD response has the header of what GET would get (RFC 9110, section 9.3.2)
+	}
 	p.message = appendEncoded(p.message, method, &tokenBytes)
 	p.message = append(p.message, ' ')
 	if h.contextPath.perRequest {

@@ -1,0 +1,466 @@
+package notfound
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAnswersWhenNothingElseDoes(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "file.txt"), []byte("a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	sites := map[string]string{
+		"nothing":              ``,
+		"handle without end":   "handle /other {\nrespond no\n}",
+		"below intercept":      "intercept {\nhandle_response {\nrespond no\n}\n}",
+		"below templates":      `templates`,
+		"below encode":         `encode`,
+		"below all of them":    "encode\nintercept {\n@x status 418\nhandle_response @x {\nrespond no\n}\n}\ntemplates",
+		"below a rewrite":      `rewrite /elsewhere`,
+		"error":                `error 404`,
+		"error with message":   `error "gone fishing" 404`,
+		"file_server":          `root ` + root + "\nfile_server",
+		"file_server, encoded": `root ` + root + "\nencode\ntemplates\nintercept {\n@x status 418\nhandle_response @x {\nrespond no\n}\n}\nfile_server {\nprecompressed gzip\n}",
+		"try_files":            `root ` + root + "\ntry_files {path} =404\nfile_server",
+		"error in a handle":    "handle {\nerror 404\n}",
+		"error in an invoked":  `invoke broken`,
+		"page":                 `respond "<h1>nope</h1>" 404`,
+		"empty 404":            `respond 404`,
+	}
+	want := map[string]string{
+		"nothing": "unanswered", "handle without end": "unanswered", "below intercept": "unanswered",
+		"below templates": "unanswered", "below encode": "unanswered", "below all of them": "unanswered",
+		"below a rewrite": "unanswered",
+		"error":           "error", "error with message": "error", "file_server": "error",
+		"file_server, encoded": "error", "try_files": "error", "error in a handle": "error",
+		"error in an invoked": "error",
+		"page":                "response", "empty 404": "response",
+	}
+
+	var caddyfile strings.Builder
+	caddyfile.WriteString("&(broken) {\nerror 404\n}\n")
+	hosts := make(map[string]string)
+	for name, site := range sites {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		fmt.Fprintf(&caddyfile, "http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], site)
+	}
+	s := startCaddy(t, caddyfile.String())
+
+	for name := range sites {
+		t.Run(name, func(t *testing.T) {
+			uri := "http://" + hosts[name] + "/docs/nothing?x=1"
+			get := s.get(t, uri)
+			get.wantPage(t, "GET", uri, "")
+
+			head := s.do(t, "HEAD", uri)
+			if head.body != "" {
+				t.Errorf("HEAD has the body %q", head.body)
+			}
+			get.Header.Del("Date")
+			head.Header.Del("Date")
+			if got, want := fmt.Sprint(head.Header), fmt.Sprint(get.Header); got != want {
+				t.Errorf("HEAD has the header %s, GET has %s", got, want)
+			}
+
+			entries := s.logs.waitForHost(t, "handled request", hosts[name], 2)
+			for _, entry := range entries {
+				if entry["cause"] != want[name] {
+					t.Errorf("the access log has the cause %v, want %s", entry["cause"], want[name])
+				}
+			}
+		})
+	}
+}
+
+func TestPassesEverythingElse(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "file.txt"), []byte("a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"status":404}`)
+	})
+
+	tests := map[string]struct {
+		site   string
+		status int
+		body   string
+	}{
+		"200":                      {`respond "hello"`, 200, "hello"},
+		"empty 200":                {`respond 200`, 200, ""},
+		"empty 200 with templates": {"templates\nrespond 200", 200, ""},
+		"204":                      {`respond 204`, 204, ""},
+		"301":                      {`redir * /elsewhere permanent`, 301, ""},
+		"403":                      {`error 403`, 403, ""},
+		"405":                      {`respond "only GET" 405`, 405, "only GET"},
+		"410":                      {`respond "gone" 410`, 410, "gone"},
+		"418":                      {`respond "teapot" 418`, 418, "teapot"},
+		"500":                      {`error 500`, 500, ""},
+		"502 of a dead backend":    {`reverse_proxy 127.0.0.1:1`, 502, ""},
+		"a file":                   {"root " + root + "\nfile_server", 200, "a file"},
+		"a rendered file":          {"root " + root + "\ntemplates\nfile_server", 200, "a file"},
+		"an API's 404":             {"reverse_proxy " + app, 404, `{"status":404}`},
+		"handled 500":              {"error 500\nhandle_errors {\nrespond \"sorry\" 500\n}", 500, "sorry"},
+	}
+	var caddyfile strings.Builder
+	hosts := make(map[string]string)
+	for name, tt := range tests {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		fmt.Fprintf(&caddyfile, "http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], tt.site)
+	}
+	s := startCaddy(t, caddyfile.String())
+
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.get(t, "http://"+hosts[name]+"/file.txt").want(t, tt.status, tt.body)
+			entry := s.logs.waitForHost(t, "handled request", hosts[name], 1)[0]
+			if entry["cause"] != "" {
+				t.Errorf("the access log has the cause %v, want none", entry["cause"])
+			}
+		})
+	}
+}
+
+func TestReplaceModes(t *testing.T) {
+	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if contentType := r.URL.Query().Get("type"); contentType != "" {
+			w.Header().Set("Content-Type", contentType)
+		} else {
+			w.Header()["Content-Type"] = nil
+		}
+		if r.URL.Path == "/empty" {
+			w.Header().Set("Content-Length", "0")
+		}
+		w.WriteHeader(http.StatusNotFound)
+		if r.URL.Path != "/empty" {
+			io.WriteString(w, "theirs")
+		}
+	})
+	s := startCaddy(t, strings.ReplaceAll(`
+http://default.test:0 {
+	not_found
+	reverse_proxy APP
+}
+http://pages.test:0 {
+	not_found {
+		replace pages
+	}
+	reverse_proxy APP
+}
+http://all.test:0 {
+	not_found {
+		replace all
+	}
+	reverse_proxy APP
+}
+http://none.test:0 {
+	not_found {
+		replace none
+	}
+	handle /error {
+		error 404
+	}
+	handle /unanswered {
+	}
+	handle {
+		reverse_proxy APP
+	}
+}`, "APP", app))
+
+	pages := []string{
+		"", "text/html", "TEXT/HTML; charset=utf-8", "text/html;charset=latin1", "application/xhtml+xml",
+		"text/plain", " text/plain ;x=y", ";",
+	}
+	answers := []string{
+		"application/json", "application/problem+json; charset=utf-8", "APPLICATION/VND.API+JSON",
+		"application/xml", "text/xml", "image/png", "application/grpc", "text/css", "text/event-stream",
+		"application/octet-stream", "text/htmlx",
+	}
+	for _, contentType := range append(pages, answers...) {
+		t.Run(contentType, func(t *testing.T) {
+			t.Parallel()
+			isAnswer := false
+			for _, answer := range answers {
+				isAnswer = isAnswer || contentType == answer
+			}
+			for host, replaced := range map[string]bool{"default": !isAnswer, "pages": !isAnswer, "all": true, "none": false} {
+				req, _ := http.NewRequest("GET", "http://"+host+".test/x", nil)
+				q := req.URL.Query()
+				q.Set("type", contentType)
+				req.URL.RawQuery = q.Encode()
+				if res := s.send(t, req); replaced {
+					res.wantPage(t, "GET", req.URL.String(), "")
+				} else {
+					res.want(t, 404, "theirs")
+				}
+			}
+			if contentType == "application/json" {
+				// an answer without a body is no answer
+				uri := "http://pages.test/empty?type=application/json"
+				s.get(t, uri).wantPage(t, "GET", uri, "")
+			}
+		})
+	}
+	t.Run("none still answers", func(t *testing.T) {
+		for _, uri := range []string{"http://none.test/error", "http://none.test/unanswered"} {
+			s.get(t, uri).wantPage(t, "GET", uri, "")
+		}
+	})
+}
+
+func TestOnlyMostSpecificSiblingWorks(t *testing.T) {
+	s := startCaddy(t, `
+http://a.test:0, http://b.test:0 {
+	not_found
+	not_found /docs/* {
+		context_path /docs
+	}
+	not_found /docs/apis/* {
+		context_path /apis
+	}
+	@posts method POST
+	not_found @posts {
+		context_path /posts
+	}
+	handle /docs/html {
+		respond "<p>theirs" 404
+	}
+	respond /pass 200
+}
+http://route.test:0 {
+	route {
+		not_found /docs/* {
+			context_path /docs
+		}
+		not_found {
+			context_path /first
+		}
+		not_found /docs/apis/* {
+			context_path /apis
+		}
+	}
+}`)
+	for _, tt := range []struct{ method, uri, contextPath string }{
+		{"GET", "http://a.test/x", ""},
+		{"GET", "http://b.test/docs", ""},
+		{"GET", "http://a.test/docs/x", "/docs"},
+		{"GET", "http://b.test/docs/html", "/docs"},
+		{"GET", "http://a.test/docs/apis/x", "/apis"},
+		{"POST", "http://a.test/x", "/posts"},
+		{"GET", "http://route.test/x", "/first"},
+		{"GET", "http://route.test/docs/x", "/docs"},
+		{"GET", "http://route.test/docs/apis/x", "/docs"}, // a route block keeps its order
+	} {
+		s.do(t, tt.method, tt.uri).wantPage(t, tt.method, tt.uri, tt.contextPath)
+	}
+	s.get(t, "http://a.test/pass").want(t, 200, "")
+}
+
+func TestInnerPageStands(t *testing.T) {
+	s := startCaddy(t, `
+http://a.test:0 {
+	not_found {
+		context_path /outer
+		replace all
+	}
+	encode
+	templates
+	handle /unanswered {
+		not_found {
+			context_path /inner
+		}
+	}
+	handle /error {
+		not_found {
+			context_path /inner
+		}
+		error 404
+	}
+	handle /response {
+		route {
+			not_found {
+				context_path /inner
+			}
+			not_found /other {
+				context_path /other
+			}
+			route {
+				not_found /response {
+					context_path /innermost
+				}
+			}
+		}
+		respond "theirs" 404
+	}
+	handle /passed {
+		not_found {
+			replace none
+		}
+		respond "theirs" 404
+	}
+}`)
+	for path, contextPath := range map[string]string{
+		"/unanswered": "/inner", "/error": "/inner", "/response": "/innermost", "/passed": "/outer", "/": "/outer",
+	} {
+		uri := "http://a.test" + path
+		s.get(t, uri).wantPage(t, "GET", uri, contextPath)
+		s.get(t, uri, "Accept: application/json").wantHeader(t, "Content-Type", "application/json")
+	}
+}
+
+func TestInErrorRoutes(t *testing.T) {
+	s := startCaddy(t, `
+http://end.test:0 {
+	log
+	log_append cause {http.not_found.cause}
+	error /404 404
+	error /wrapped 404
+	error /410 410
+	error /500 500
+	handle_errors {
+		log_append cause {http.not_found.cause}
+		not_found {
+			replace none
+		}
+	}
+}
+http://pages.test:0 {
+	error /404 "no such thing" 404
+	error /500 500
+	handle_errors {
+		not_found
+		root /nowhere
+		file_server
+	}
+}
+http://respond.test:0 {
+	error /404 404
+	error /500 500
+	handle_errors {
+		not_found
+		respond "{err.status_code} {err.status_text}"
+	}
+}
+http://json.test:0 {
+	error /404 404
+	handle_errors {
+		not_found
+		header Content-Type application/json
+		respond "{}"
+	}
+}
+`)
+	page := func(uri string) {
+		t.Helper()
+		s.get(t, uri).wantPage(t, "GET", uri, "")
+	}
+	page("http://end.test/404")
+	if cause := s.logs.waitForHost(t, "handled request", "end.test", 1)[0]["cause"]; cause != "error" {
+		t.Errorf("the access log has the cause %v, want error", cause)
+	}
+	s.get(t, "http://end.test/410").want(t, 410, "")
+	s.get(t, "http://end.test/500").want(t, 500, "")
+
+	page("http://pages.test/404")
+	s.get(t, "http://pages.test/500").want(t, 500, "") // not the 404 of the missing error page
+
+	page("http://respond.test/404")
+	s.get(t, "http://respond.test/500").want(t, 500, "500 Internal Server Error")
+
+	s.get(t, "http://json.test/404").want(t, 404, "{}")
+}
+
+func TestInResponseHandlers(t *testing.T) {
+	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Content-Encoding", "br")
+		w.Header().Set("Etag", `"theirs"`)
+		w.Header().Set("X-Trace", "1")
+		w.WriteHeader(http.StatusGone)
+		io.WriteString(w, strings.Repeat("theirs", 1000))
+	})
+	s := startCaddy(t, strings.ReplaceAll(`
+http://proxy.test:0 {
+	reverse_proxy APP {
+		@gone status 410
+		handle_response @gone {
+			not_found
+		}
+	}
+}
+http://headers.test:0 {
+	reverse_proxy APP {
+		@gone status 410
+		handle_response @gone {
+			copy_response_headers
+			not_found
+		}
+	}
+}
+http://intercept.test:0 {
+	intercept {
+		@gone status 410
+		handle_response @gone {
+			not_found
+		}
+	}
+	reverse_proxy APP
+}`, "APP", app))
+
+	for _, host := range []string{"proxy", "headers", "intercept"} {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			uri := "http://" + host + ".test/x"
+			res := s.get(t, uri)
+			res.wantPage(t, "GET", uri, "")
+			res.wantHeader(t, "Content-Encoding", "")
+			res.wantHeader(t, "Etag", "")
+			res.wantHeader(t, "Content-Type", "text/plain; charset=utf-8")
+			if host != "proxy" {
+				res.wantHeader(t, "X-Trace", "1")
+			}
+		})
+	}
+}
+
+func TestDefaultOrder(t *testing.T) {
+	s := startCaddy(t, `
+http://a.test:0 {
+	# written in the opposite of the order in which they work
+	respond /secret "{{ .RemoteIP }}"
+	templates
+	encode
+	redir /old /new
+	header X-Site yes
+	not_found
+}
+http://ordered.test:0 {
+	route {
+		encode {
+			minimum_length 1
+		}
+		not_found
+	}
+}`)
+	uri := "http://a.test/{{.RemoteIP}}?{{.Host}}"
+	res := s.get(t, uri, "Accept-Encoding: gzip")
+	res.wantPage(t, "GET", "http://a.test/%7B%7B.RemoteIP%7D%7D?%7B%7B.Host%7D%7D", "")
+	res.wantHeader(t, "X-Site", "yes")
+	res.wantHeader(t, "Content-Encoding", "")
+
+	s.get(t, "http://a.test/secret").want(t, 200, "127.0.0.1")
+	s.get(t, "http://a.test/old").wantHeader(t, "Location", "/new")
+
+	// who wants the page compressed puts the directive behind encode
+	s.get(t, "http://ordered.test/x", "Accept-Encoding: gzip").wantHeader(t, "Content-Encoding", "gzip")
+}

@@ -1,0 +1,291 @@
+package notfound
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+)
+
+// globalOptions begin every Caddyfile of the tests: ports of the kernel's choice, loopback only, and
+// nothing that outlives the test.
+const globalOptions = `
+	admin off
+	persist_config off
+	default_bind 127.0.0.1
+	auto_https off
+	skip_install_trust
+`
+
+// server is a running Caddy.
+type server struct {
+	addr string
+	logs *logBuffer
+	http.Client
+}
+
+// startCaddy runs a Caddy with the given sites, written as http://name.test:0, until the test ends.
+// Caddy runs one config at a time, so the tests that call it don't run in parallel; their subtests do.
+func startCaddy(t *testing.T, sites string, options ...string) *server {
+	t.Helper()
+	logs := captureLogs(t)
+	caddyfile := "{\n" + globalOptions + strings.Join(options, "\n") +
+		"\nlog default {\noutput " + logs.output + "\nlevel DEBUG\n}\n}\n" + sites
+	if err := caddy.Load(adapt(t, caddyfile), true); err != nil {
+		t.Fatalf("loading the config: %v\n%s", err, sites)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Errorf("stopping Caddy: %v", err)
+		}
+	})
+
+	s := &server{addr: listeners(t)[0], logs: logs}
+	s.Transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+		},
+		DisableCompression: true,
+	}
+	s.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	t.Cleanup(s.CloseIdleConnections)
+	return s
+}
+
+// adapt turns a Caddyfile into JSON.
+func adapt(t testing.TB, caddyfile string) []byte {
+	t.Helper()
+	config, err := adaptErr(caddyfile)
+	if err != nil {
+		t.Fatalf("adapting the Caddyfile: %v\n%s", err, caddyfile)
+	}
+	return config
+}
+
+func adaptErr(caddyfile string) ([]byte, error) {
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
+	return config, err
+}
+
+// listeners returns the addresses of the running Caddy.
+func listeners(t testing.TB) (addrs []string) {
+	t.Helper()
+	app, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, srv := range app.(*caddyhttp.App).Servers {
+		for _, ln := range srv.Listeners() {
+			addrs = append(addrs, ln.Addr().String())
+		}
+	}
+	if len(addrs) == 0 {
+		t.Fatal("Caddy does not listen anywhere")
+	}
+	return addrs
+}
+
+// response is a response, read to its end.
+type response struct {
+	*http.Response
+	body string
+}
+
+// get sends a GET request; fields are header fields, as in "Accept: text/html".
+func (s *server) get(t testing.TB, url string, fields ...string) response {
+	t.Helper()
+	return s.do(t, http.MethodGet, url, fields...)
+}
+
+func (s *server) do(t testing.TB, method, url string, fields ...string) response {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ":")
+		req.Header.Add(name, strings.TrimSpace(value))
+	}
+	return s.send(t, req)
+}
+
+func (s *server) send(t testing.TB, req *http.Request) response {
+	t.Helper()
+	res, err := s.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%s %s: reading the body: %v", req.Method, req.URL, err)
+	}
+	return response{res, string(body)}
+}
+
+// raw sends bytes as they are, and reads one response. method is that of the request, for the response to
+// a HEAD has no body.
+func (s *server) raw(t testing.TB, method, request string) response {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("%.200q: %v", request, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%.200q: reading the body: %v", request, err)
+	}
+	return response{res, string(body)}
+}
+
+// footer is the last line of a page.
+func footer() string {
+	version, _ := caddy.Version()
+	return "Powered by Caddy " + version
+}
+
+// textPage is the page as plain text.
+func textPage(method, uri, contextPath string) string {
+	message := "No endpoint " + method + " " + contextPath + "/missing.html."
+	return "HTTP ERROR 404 " + message + "\nURI: " + uri + "\nSTATUS: 404\nMESSAGE: " + message + "\n" + footer() + "\n"
+}
+
+// wantPage checks that a response is the page as plain text.
+func (r response) wantPage(t testing.TB, method, uri, contextPath string) {
+	t.Helper()
+	if r.StatusCode != http.StatusNotFound {
+		t.Errorf("got status %d, want 404", r.StatusCode)
+	}
+	if got, want := r.body, textPage(method, uri, contextPath); got != want {
+		t.Errorf("got the body\n%.1000s\nwant\n%.1000s", got, want)
+	}
+}
+
+// want checks the status and the body of a response that passed.
+func (r response) want(t testing.TB, status int, body string) {
+	t.Helper()
+	if r.StatusCode != status || r.body != body {
+		t.Errorf("got %d %.1000q, want %d %q", r.StatusCode, r.body, status, body)
+	}
+}
+
+// backend starts a backend.
+func backend(t testing.TB, h http.HandlerFunc) (hostport string) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String()
+}
+
+// logBuffer holds what Caddy logs, as one JSON object a line.
+type logBuffer struct {
+	output string // as the Caddyfile's log directive takes it
+
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// captureLogs receives logs over TCP, which Caddy's net writer sends.
+func captureLogs(t testing.TB) *logBuffer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &logBuffer{output: "net " + ln.Addr().String()}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer conn.Close()
+				lines := bufio.NewScanner(conn)
+				lines.Buffer(nil, 1<<20)
+				for lines.Scan() {
+					l.mu.Lock()
+					l.buf.Write(append(lines.Bytes(), '\n'))
+					l.mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close() })
+	return l
+}
+
+// entries returns the log entries with a message that a filter accepts.
+func (l *logBuffer) entries(t testing.TB, message string, filter func(map[string]any) bool) (entries []map[string]any) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.buf.String()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("log line %q: %v", line, err)
+		}
+		if entry["msg"] == message && filter(entry) {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+// waitFor waits for n log entries with a message: Caddy logs after the client has its response.
+func (l *logBuffer) waitFor(t testing.TB, message string, n int) []map[string]any {
+	t.Helper()
+	return l.waitForMatch(t, message, n, func(map[string]any) bool { return true })
+}
+
+// waitForHost waits for n log entries with a message about requests to a host.
+func (l *logBuffer) waitForHost(t testing.TB, message, host string, n int) []map[string]any {
+	t.Helper()
+	return l.waitForMatch(t, message, n, func(entry map[string]any) bool {
+		request, _ := entry["request"].(map[string]any)
+		return request["host"] == host
+	})
+}
+
+func (l *logBuffer) waitForMatch(t testing.TB, message string, n int, filter func(map[string]any) bool) []map[string]any {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if entries := l.entries(t, message, filter); len(entries) >= n {
+			return entries
+		}
+	}
+	t.Fatalf("there are not %d log entries %q", n, message)
+	return nil
+}
+
+// wantHeader checks the value of a header field, or that it is absent if value is empty.
+func (r response) wantHeader(t testing.TB, field, value string) {
+	t.Helper()
+	if got := strings.Join(r.Header.Values(field), " | "); got != value {
+		t.Errorf("%s: got %q, want %q", field, got, value)
+	}
+}
