@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/url"
 	"slices"
@@ -94,8 +95,8 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 	}
 }
 
-// TestAsteriskForm shows that `OPTIONS *` is answered by net/http itself over HTTP/1.1, whatever handler
-// there is, and that the address of one that gets through is the base alone.
+// TestAsteriskForm shows that `OPTIONS *` is answered by net/http itself over HTTP/1.1 and HTTP/2, whatever
+// handler there is, and that the address of one that gets through is the base alone.
 func TestAsteriskForm(t *testing.T) {
 	s := startCaddy(t, `
 http://a.test:0 {
@@ -103,14 +104,52 @@ http://a.test:0 {
 }
 http://b.test:0 {
 	not_found
-}`)
+}`, "servers {\nprotocols h1 h2c\n}")
 	for _, host := range []string{"a.test", "b.test"} {
 		res := s.raw(t, "OPTIONS", "OPTIONS * HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
 		res.want(t, http.StatusOK, "")
 	}
 
+	s.Transport.(*http.Transport).Protocols = new(http.Protocols)
+	s.Transport.(*http.Transport).Protocols.SetUnencryptedHTTP2(true)
+	req, err := http.NewRequest("OPTIONS", "http://b.test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.URL.Opaque = "*"
+	res := s.send(t, req)
+	res.want(t, http.StatusOK, "")
+	if res.ProtoMajor != 2 {
+		t.Errorf("got %s", res.Proto)
+	}
+
 	if got := string(appendAddress(nil, "OPTIONS", "*", base{"https://", "a.test"})); got != "https://a.test" {
 		t.Errorf("got the address %q, want https://a.test", got)
+	}
+}
+
+func TestAddressOverTLS(t *testing.T) {
+	storage := t.TempDir()
+	s := startCaddy(t, `
+https://localhost:0 {
+	tls internal
+	not_found
+}`, "storage file_system "+storage, "auto_https disable_redirects")
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		transport := s.Transport.(*http.Transport).Clone()
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}
+		if proto == "HTTP/2.0" {
+			transport.TLSClientConfig.NextProtos = []string{"h2"}
+			transport.ForceAttemptHTTP2 = true
+		}
+		client := &server{Client: http.Client{Transport: transport}}
+		defer client.CloseIdleConnections()
+		awaitTLS(t, s.addr)
+		res := client.get(t, "https://localhost/x?y")
+		res.wantPage(t, "GET", "https://localhost/x?y", "")
+		if res.Proto != proto {
+			t.Errorf("got %s, want %s", res.Proto, proto)
+		}
 	}
 }
 
@@ -213,8 +252,7 @@ func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 
 func TestLongAddress(t *testing.T) {
 	s := startCaddy(t, "http://a.test:0 {\nnot_found\n}", "servers {\nmax_header_size 256KB\n}")
-	target := "/" + strings.Repeat("x<%zz\u00fc", 64<<10/9)
-	target = strings.ReplaceAll(target, "%zz", "%7A")
+	target := "/" + strings.Repeat("x<%7A\u00fc", 64<<10/7)
 	want := "http://a.test" + strings.NewReplacer("<", "%3C", "\u00fc", "%C3%BC").Replace(target)
 	for _, accept := range []string{"text/plain", "text/html", "application/json", "application/problem+json", "application/xml"} {
 		res := s.raw(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: a.test\r\nAccept: "+accept+"\r\nConnection: close\r\n\r\n")

@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -93,8 +94,13 @@ func (h *Handler) answer(rw *responseWriter, c cause, err error) {
 	ctx := rw.request.Context()
 	repl := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	repl.Set(causePlaceholder, causeValues[c])
-	caddyhttp.SetVar(ctx, unhandledVar, false) // or the access log would say NOP
 	h.pages[c].Inc()
+
+	// Or the access log would say NOP. Only then: a reverse_proxy may still be dialing, for a
+	// connection that it needs no more, and it reads the variables meanwhile, which have no lock.
+	if isUnhandled(ctx) {
+		caddyhttp.SetVar(ctx, unhandledVar, false)
+	}
 
 	p := h.newPage(rw.request, rw.host, repl)
 	defer p.free()
@@ -115,6 +121,11 @@ func (h *Handler) answer(rw *responseWriter, c cause, err error) {
 
 // unhandledVar is the variable that Caddy sets where a route ended without an answer.
 const unhandledVar = "unhandled"
+
+func isUnhandled(ctx context.Context) bool {
+	unhandled, _ := caddyhttp.GetVar(ctx, unhandledVar).(bool)
+	return unhandled
+}
 
 // causeValues are causeNames as the replacer takes them, boxed once.
 var causeValues = [numCauses]any{unanswered: causeNames[unanswered], errored: causeNames[errored], responded: causeNames[responded]}

@@ -380,6 +380,27 @@ http://json.test:0 {
 	s.get(t, "http://json.test/404").want(t, 404, "{}")
 }
 
+// TestInErrorRoutesOfSubroute covers error routes whose end writes nothing, which only JSON has.
+func TestInErrorRoutesOfSubroute(t *testing.T) {
+	s := startConfig(t, []byte(`{
+		"admin": {"disabled": true, "config": {"persist": false}},
+		"apps": {"http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [{
+			"handler": "headers", "response": {"deferred": true, "set": {"X-Cause": ["{http.not_found.cause}"]}}
+		}, {
+			"handler": "subroute",
+			"routes": [
+				{"match": [{"path": ["/404"]}], "handle": [{"handler": "error", "status_code": 404}]},
+				{"match": [{"path": ["/500"]}], "handle": [{"handler": "error", "status_code": 500}]}
+			],
+			"errors": {"routes": [{"handle": [{"handler": "not_found"}]}]}
+		}]}]}}}}
+	}`))
+	res := s.get(t, "http://a.test/404")
+	res.wantPage(t, "GET", "http://a.test/404", "")
+	res.wantHeader(t, "X-Cause", "error")
+	s.get(t, "http://a.test/500").want(t, 200, "") // as Caddy has it without the handler
+}
+
 func TestInResponseHandlers(t *testing.T) {
 	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -112,7 +112,7 @@ func (rw *responseWriter) isUnanswered(status int) bool {
 	case 0:
 		return true
 	case http.StatusOK:
-		if unhandled, _ := caddyhttp.GetVar(rw.request.Context(), unhandledVar).(bool); !unhandled {
+		if !isUnhandled(rw.request.Context()) {
 			return false
 		}
 		length := rw.Header().Get("Content-Length")

@@ -166,7 +166,9 @@ func TestReplacesWhateverTheBodyIs(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			io.WriteString(w, "theirs")
 			http.NewResponseController(w).Flush()
-			panic(http.ErrAbortHandler)
+			if r.Method != http.MethodHead { // or the proxy would take the connection for idle
+				panic(http.ErrAbortHandler)
+			}
 		}
 	})
 	s := startCaddy(t, "http://a.test:0 {\nlog\nnot_found\nreverse_proxy "+app+"\n}")

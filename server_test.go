@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net"
@@ -44,8 +45,16 @@ func startCaddy(t *testing.T, sites string, options ...string) *server {
 	logs := captureLogs(t)
 	caddyfile := "{\n" + globalOptions + strings.Join(options, "\n") +
 		"\nlog default {\noutput " + logs.output + "\nlevel DEBUG\n}\n}\n" + sites
-	if err := caddy.Load(adapt(t, caddyfile), true); err != nil {
-		t.Fatalf("loading the config: %v\n%s", err, sites)
+	s := startConfig(t, adapt(t, caddyfile))
+	s.logs = logs
+	return s
+}
+
+// startConfig is startCaddy for a config in JSON. It takes no logs.
+func startConfig(t *testing.T, config []byte) *server {
+	t.Helper()
+	if err := caddy.Load(config, true); err != nil {
+		t.Fatalf("loading the config: %v\n%s", err, config)
 	}
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {
@@ -53,7 +62,7 @@ func startCaddy(t *testing.T, sites string, options ...string) *server {
 		}
 	})
 
-	s := &server{addr: listeners(t)[0], logs: logs}
+	s := &server{addr: listeners(t)[0]}
 	s.Transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", s.addr)
@@ -96,6 +105,20 @@ func listeners(t testing.TB) (addrs []string) {
 		t.Fatal("Caddy does not listen anywhere")
 	}
 	return addrs
+}
+
+// awaitTLS waits until Caddy has made its certificate for localhost, which it does in the background.
+func awaitTLS(t testing.TB, addr string) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var conn *tls.Conn
+		if conn, err = tls.Dial("tcp", addr, &tls.Config{ServerName: "localhost", InsecureSkipVerify: true}); err == nil {
+			conn.Close()
+			return
+		}
+	}
+	t.Fatal(err)
 }
 
 // response is a response, read to its end.
