@@ -144,7 +144,7 @@ https://localhost:0 {
 		}
 		client := &server{Client: http.Client{Transport: transport}}
 		defer client.CloseIdleConnections()
-		awaitTLS(t, s.addr)
+		awaitTLS(t, s.addr, "localhost")
 		res := client.get(t, "https://localhost/x?y")
 		res.wantPage(t, "GET", "https://localhost/x?y", "")
 		if res.Proto != proto {

@@ -90,11 +90,16 @@ func TestPassesEverythingElse(t *testing.T) {
 		io.WriteString(w, `{"status":404}`)
 	})
 
+	empty := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "0")
+	})
+
 	tests := map[string]struct {
 		site   string
 		status int
 		body   string
 	}{
+		"empty 200 of a backend":   {"templates\nreverse_proxy " + empty, 200, ""},
 		"200":                      {`respond "hello"`, 200, "hello"},
 		"empty 200":                {`respond 200`, 200, ""},
 		"empty 200 with templates": {"templates\nrespond 200", 200, ""},
@@ -123,6 +128,7 @@ func TestPassesEverythingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.get(t, "http://"+hosts[name]+"/file.txt").want(t, tt.status, tt.body)
+			s.do(t, "HEAD", "http://"+hosts[name]+"/file.txt").want(t, tt.status, "")
 			entry := s.logs.waitForHost(t, "handled request", hosts[name], 1)[0]
 			if entry["cause"] != "" {
 				t.Errorf("the access log has the cause %v, want none", entry["cause"])

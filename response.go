@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -34,9 +35,12 @@ type responseWriter struct {
 	// they can't be shared between responses
 	values [6]string
 
-	// the header map as it was sent with a page; dropped is the length of the old body since
-	sent    http.Header
-	dropped int64
+	// once replaced: the header map as it was sent, the length of the old body since, and what ends
+	// the exchange that it comes from
+	sent     http.Header
+	dropped  int64
+	cut      *time.Timer
+	exchange exchange
 }
 
 // state is what has become of a response.
@@ -50,14 +54,18 @@ const (
 
 func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *responseWriter {
 	header := w.Header()
-	return &responseWriter{
+	rw := &responseWriter{
 		ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
 		handler:               h,
 		request:               r,
 		host:                  r.Host,
 		server:                header["Server"],
 		policy:                header["Content-Security-Policy"],
+		exchange:              exchange{Context: r.Context()},
 	}
+	// in place, for Caddy's placeholders know the request by its address
+	*r = *r.WithContext(&rw.exchange)
+	return rw
 }
 
 // serve calls the next handler. Once the page has replaced its response, nothing that it does can cost
@@ -68,6 +76,7 @@ func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 		if rw.state != replaced {
 			return
 		}
+		rw.cut.Stop()
 		header := rw.Header()
 		clear(header)
 		maps.Copy(header, rw.sent)
@@ -88,12 +97,11 @@ func (rw *responseWriter) WriteHeader(status int) {
 		return
 	case rw.state == pending && status == http.StatusNotFound:
 		if c, ok := rw.handler.replaces(rw.request, rw.Header()); ok {
-			rw.state = replaced
 			rw.handler.answer(rw, c, nil)
+			rw.state = replaced
 			rw.sent = maps.Clone(rw.Header())
-
-			// the old body may go on for long
 			_ = http.NewResponseController(rw.ResponseWriter).Flush()
+			rw.cut = time.AfterFunc(maxDropTime, rw.exchange.cut)
 			return
 		}
 	}
@@ -121,9 +129,13 @@ func (rw *responseWriter) isUnanswered(status int) bool {
 	return false
 }
 
-// maxDropped is how much of a replaced body is read off for the sake of the backend's connection, which
-// can be used again only when the body is at its end. It is what net/http reads off of a request.
-const maxDropped = 256 << 10
+// A replaced body is read off for the sake of the backend's connection, which can be used again only when
+// the body is at its end. The client has its page by then, but its connection waits. So there is a limit
+// to the length, the one that net/http has for what is left of a request, and one to the time.
+const (
+	maxDropped  = 256 << 10
+	maxDropTime = 100 * time.Millisecond
+)
 
 var errReplaced = errors.New("the 404 page replaced this response")
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -107,13 +108,13 @@ func listeners(t testing.TB) (addrs []string) {
 	return addrs
 }
 
-// awaitTLS waits until Caddy has made its certificate for localhost, which it does in the background.
-func awaitTLS(t testing.TB, addr string) {
+// awaitTLS waits until Caddy has made its certificate for a host, which it does in the background.
+func awaitTLS(t testing.TB, addr, host string) {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var conn *tls.Conn
-		if conn, err = tls.Dial("tcp", addr, &tls.Config{ServerName: "localhost", InsecureSkipVerify: true}); err == nil {
+		if conn, err = tls.Dial("tcp", addr, &tls.Config{ServerName: host, InsecureSkipVerify: true}); err == nil {
 			conn.Close()
 			return
 		}
@@ -311,4 +312,51 @@ func (r response) wantHeader(t testing.TB, field, value string) {
 	if got := strings.Join(r.Header.Values(field), " | "); got != value {
 		t.Errorf("%s: got %q, want %q", field, got, value)
 	}
+}
+
+// provision sets a handler up as Caddy does when it loads a config.
+func provision(t testing.TB, h *Handler) *Handler {
+	t.Helper()
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
+	t.Cleanup(cancel)
+	if err := h.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// serve passes a request to a handler, as Caddy's server does, and to the next one behind it.
+func serve(h *Handler, w http.ResponseWriter, method, target string, next caddyhttp.HandlerFunc) error {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = "a.test"
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
+	return h.ServeHTTP(w, r, next)
+}
+
+// checkGoroutines fails a test that leaves a goroutine of this module's or of a proxied request's behind.
+func checkGoroutines(t *testing.T) {
+	t.Helper()
+	count := func() (n int, stacks string) {
+		buf := make([]byte, 8<<20)
+		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(stack, "notfound.(*") || strings.Contains(stack, "reverseproxy.(*Handler).ServeHTTP") {
+				n++
+				stacks += stack + "\n\n"
+			}
+		}
+		return n, stacks
+	}
+	t.Cleanup(func() {
+		var n int
+		var stacks string
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if n, stacks = count(); n == 0 {
+				return
+			}
+		}
+		t.Errorf("%d goroutines are left behind:\n%s", n, stacks)
+	})
 }
