@@ -54,12 +54,13 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 		"CONNECT to IPv6":        {"CONNECT [::1]:443 HTTP/1.1\nHost: [::1]:443", "CONNECT", "http://[::1]:443"},
 
 		// what is no authority is not echoed
-		"a broken Host":              {"GET /x HTTP/1.1\nHost: a[b]:c:d", "GET", "http://" + local + "/x"},
-		"a Host with a percent":      {"GET /x HTTP/1.1\nHost: a%zz", "GET", "http://" + local + "/x"},
-		"a Host with a bad port":     {"GET /x HTTP/1.1\nHost: a.test:80a", "GET", "http://" + local + "/x"},
-		"a Host of a port":           {"GET /x HTTP/1.1\nHost: :80", "GET", "http://" + local + "/x"},
-		"a Host with a zone":         {"GET /x HTTP/1.1\nHost: [fe80::1%25eth0]", "GET", "http://" + local + "/x"},
-		"a Host with half a bracket": {"GET /x HTTP/1.1\nHost: [::1", "GET", "http://" + local + "/x"},
+		"a broken Host":                   {"GET /x HTTP/1.1\nHost: a[b]:c:d", "GET", "http://" + local + "/x"},
+		"a Host with a percent":           {"GET /x HTTP/1.1\nHost: a%zz", "GET", "http://" + local + "/x"},
+		"a Host with a bad port":          {"GET /x HTTP/1.1\nHost: a.test:80a", "GET", "http://" + local + "/x"},
+		"a Host of a port":                {"GET /x HTTP/1.1\nHost: :80", "GET", "http://" + local + "/x"},
+		"a Host with a zone":              {"GET /x HTTP/1.1\nHost: [fe80::1%25eth0]", "GET", "http://" + local + "/x"},
+		"a Host that is IPv4 in brackets": {"GET /x HTTP/1.1\nHost: [127.0.0.1]", "GET", "http://" + local + "/x"},
+		"a Host with half a bracket":      {"GET /x HTTP/1.1\nHost: [::1", "GET", "http://" + local + "/x"},
 
 		// what no URI may have is percent-encoded, and nothing else
 		"markup":           {`GET /<script>alert("x")</script>?'q' HTTP/1.1` + "\nHost: a.test", "GET", "http://a.test/%3Cscript%3Ealert(%22x%22)%3C/script%3E?'q'"},

@@ -117,20 +117,18 @@ func (c *http10) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var request bytes.Buffer
-	fmt.Fprintf(&request, "%s %s HTTP/1.0\r\nHost: %s\r\n", req.Method, req.URL.RequestURI(), req.URL.Host)
+	var header bytes.Buffer
+	fmt.Fprintf(&header, "%s %s HTTP/1.0\r\nHost: %s\r\n", req.Method, req.URL.RequestURI(), req.URL.Host)
 	if req.Body != nil {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		req.Header.Set("Content-Length", strconv.Itoa(len(body)))
-		defer conn.Write(body)
+		req.Header.Set("Content-Length", strconv.FormatInt(req.ContentLength, 10))
 	}
-	_ = req.Header.Write(&request)
-	request.WriteString("\r\n")
-	if _, err := conn.Write(request.Bytes()); err != nil {
+	_ = req.Header.Write(&header)
+	header.WriteString("\r\n")
+	if _, err := conn.Write(header.Bytes()); err != nil {
 		return nil, err
+	}
+	if req.Body != nil {
+		go io.Copy(conn, req.Body)
 	}
 	stop := context.AfterFunc(req.Context(), func() { conn.Close() })
 	r := bufio.NewReader(conn)
