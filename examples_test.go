@@ -2,39 +2,61 @@ package notfound
 
 import (
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 )
 
-// TestExamplesLoad loads every Caddyfile in examples/ as `caddy validate` does.
+// TestExamplesLoad loads every config in examples/ as `caddy validate` does.
 func TestExamplesLoad(t *testing.T) {
-	var files []string
-	err := filepath.WalkDir("examples", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Name() == "Caddyfile" {
-			files = append(files, path)
-		}
-		return err
-	})
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found the examples %v, %v", files, err)
+	folders, err := filepath.Glob("examples/*")
+	if err != nil || len(folders) < 8 {
+		t.Fatalf("found the examples %v, %v", folders, err)
 	}
-	for _, file := range files {
-		t.Run(file, func(t *testing.T) {
-			caddyfile, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var cfg caddy.Config
-			if err := json.Unmarshal(adapt(t, string(caddyfile)), &cfg); err != nil {
-				t.Fatal(err)
-			}
-			if err := caddy.Validate(&cfg); err != nil {
-				t.Error(err)
-			}
+	for _, folder := range folders {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			load(t, adaptFile(t, filepath.Join(folder, "Caddyfile")))
 		})
+	}
+	t.Run("caddy.json", func(t *testing.T) {
+		config, err := os.ReadFile("examples/json/caddy.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		load(t, config)
+
+		var got, want any
+		if err := json.Unmarshal(config, &got); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(adaptFile(t, "examples/json/Caddyfile"), &want); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Error("caddy.json is not what its Caddyfile becomes; make it again with caddy adapt --pretty")
+		}
+	})
+}
+
+func adaptFile(t *testing.T, file string) []byte {
+	t.Helper()
+	caddyfile, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return adapt(t, string(caddyfile))
+}
+
+func load(t *testing.T, config []byte) {
+	t.Helper()
+	var cfg caddy.Config
+	if err := json.Unmarshal(config, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&cfg); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/fcgi"
@@ -22,4 +23,33 @@ func fastCGI(t testing.TB) string {
 		w.Write([]byte("<h1>File not found.</h1>"))
 	}))
 	return ln.Addr().String()
+}
+
+// stallingFastCGI starts a FastCGI responder that begins a 404 page and never ends it. It tells when Caddy closes a
+// connection.
+func stallingFastCGI(t testing.TB) (addr string, closed <-chan struct{}) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	told := make(chan struct{}, 10)
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			go func() {
+				const stdout = "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\n<h1>theirs"
+				// FCGI_STDOUT of request 1
+				conn.Write(append([]byte{1, 6, 0, 1, 0, byte(len(stdout)), 0, 0}, stdout...))
+				io.Copy(io.Discard, conn)
+				told <- struct{}{}
+			}()
+		}
+	}()
+	return ln.Addr().String(), told
 }

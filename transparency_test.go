@@ -25,10 +25,18 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/net/websocket"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // application is a backend whose answers are none of the page's business.
 func application(w http.ResponseWriter, r *http.Request) {
+	// To answer early makes reverse_proxy, of a body of unknown length, read and close it at the same time.
+	if r.URL.Path != "/upload" {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+
 	flush := func() { _ = http.NewResponseController(w).Flush() }
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -183,6 +191,19 @@ func transcript(c *protocolClient, method, url string, body []byte, fields ...st
 	return t.String()
 }
 
+// withoutChance leaves out of a transcript over HTTP/3 what differs from time to time, with the handler and without:
+// the reset of a stream may overtake what was sent before it, and a HEAD response of unknown length has a
+// Content-Length of 0 if it was not flushed before the end.
+func withoutChance(method, path, transcript string) string {
+	if strings.HasSuffix(path, "/breaks") && !strings.HasSuffix(transcript, "<nil>\n") {
+		return "broken off"
+	}
+	if method == http.MethodHead {
+		return strings.NewReplacer(" 0 []\n", " -1 []\n", "Content-Length: [\"0\"]\n", "").Replace(transcript)
+	}
+	return transcript
+}
+
 // TestResponsesThatAreNotReplacedPass has the same exchanges through a site with the handler in front and
 // through the same site without it, over every version of HTTP, and compares what the client sees.
 func TestResponsesThatAreNotReplacedPass(t *testing.T) {
@@ -266,6 +287,9 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 			for _, e := range exchanges {
 				with := transcript(c, e.method, c.scheme+"://with.test"+e.path, e.body, e.fields...)
 				without := transcript(c, e.method, c.scheme+"://without.test"+e.path, e.body, e.fields...)
+				if c.name == "HTTP/3.0" {
+					with, without = withoutChance(e.method, e.path, with), withoutChance(e.method, e.path, without)
+				}
 				if with != without {
 					t.Errorf("%s %s %v: got\n%s\nwithout the handler\n%s", e.method, e.path, e.fields, with, without)
 				}
@@ -483,6 +507,49 @@ func TestWriterKeepsItsInterfaces(t *testing.T) {
 	want := "SetReadDeadline, SetWriteDeadline, EnableFullDuplex, Push /style.css, Flush, ReadFrom"
 	if got := strings.Join(below.calls, ", "); got != want {
 		t.Errorf("got the calls %s, want %s", got, want)
+	}
+}
+
+// TestReadFromReachesTheConnection sends a file as file_server does, over real connections, with the handler
+// and without it, and compares the ways that the writer below was written to.
+func TestReadFromReachesTheConnection(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file.bin")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("0123456789abcdef"), 64<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := provision(t, &Handler{})
+	sendFile := func(w http.ResponseWriter, r *http.Request) error {
+		http.ServeFile(w, r, file)
+		return nil
+	}
+	calls := make(map[string]string)
+	for name, handle := range map[string]caddyhttp.HandlerFunc{
+		"with": func(w http.ResponseWriter, r *http.Request) error {
+			return h.ServeHTTP(w, r, caddyhttp.HandlerFunc(sendFile))
+		},
+		"without": sendFile,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			below := &recordingWriter{ResponseWriter: w}
+			r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), below, &caddyhttp.Server{})
+			if err := handle(below, r); err != nil {
+				t.Error(err)
+			}
+			calls[name] = strings.Join(below.calls, ", ")
+		}))
+		res, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		server.Close()
+		if err != nil || n != 1<<20 {
+			t.Errorf("%s: got %d bytes, %v", name, n, err)
+		}
+	}
+	if calls["with"] != "ReadFrom" || calls["without"] != "ReadFrom" {
+		t.Errorf("got the calls %v, want one ReadFrom each", calls)
 	}
 }
 
