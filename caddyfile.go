@@ -90,14 +90,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 		given[option] = true
 
-		if option == "formats" {
-			if h.Formats = d.RemainingArgs(); len(h.Formats) == 0 {
-				return d.Errf("option 'formats' needs at least one of text, html, json, problem and xml")
-			}
-			continue
-		}
-
-		var value *string
+		var value *string // of an option that has one
 		switch option {
 		case "context_path":
 			value = &h.ContextPath
@@ -109,19 +102,28 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			value = &h.Replace
 		case "template":
 			value = &h.Template
+		case "formats":
 		default:
 			return d.Errf("unknown option '%s'; the options are context_path, base_url, footer, formats, replace and template", option)
 		}
 
 		args := d.RemainingArgs()
-		if len(args) != 1 {
+		switch {
+		case d.NextBlock(d.Nesting()):
+			return d.Errf("option '%s' takes no block", option)
+		case value == nil:
+			if len(args) == 0 {
+				return d.Errf("option '%s' needs at least one of text, html, json, problem and xml", option)
+			}
+			h.Formats = args
+		case len(args) != 1:
 			return d.Errf("option '%s' takes one argument, not %d; quote a value that has spaces", option, len(args))
-		}
-		// an empty value would be taken for an absent one; only the root context is empty
-		if args[0] == "" && option != "context_path" {
+		case args[0] == "" && option != "context_path":
+			// it would be taken for an absent one; only the root context is empty
 			return d.Errf("option '%s' is empty; give it a value or leave it out", option)
+		default:
+			*value = args[0]
 		}
-		*value = args[0]
 	}
 	return nil
 }

@@ -32,15 +32,16 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			want:  Handler{ContextPath: "/app", BaseURL: "https://a.test", Footer: "x", Formats: []string{"xml"}, Replace: "none", Template: "404.html"},
 		},
 
-		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html'"},
-		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path,"},
-		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice"},
-		"repeated formats":  {input: "not_found {\nformats html\nformats text\n}", err: "option 'formats' is given twice"},
-		"missing argument":  {input: "not_found {\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0"},
-		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, json, problem and xml"},
-		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces"},
-		"empty value":       {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty"},
-		"a block of option": {input: "not_found {\nfooter x {\n}\n}", err: "unknown option '{'"},
+		"stray argument":        {input: "not_found 404.html", err: "unexpected argument '404.html'"},
+		"unknown option":        {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path,"},
+		"repeated option":       {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice"},
+		"repeated formats":      {input: "not_found {\nformats html\nformats text\n}", err: "option 'formats' is given twice"},
+		"missing argument":      {input: "not_found {\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0"},
+		"no formats":            {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, json, problem and xml"},
+		"surplus argument":      {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces"},
+		"empty value":           {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty"},
+		"a block of option":     {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block"},
+		"empty block of option": {input: "not_found {\nfooter x {\n}\nreplace all\n}", want: Handler{Footer: "x", Replace: "all"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
