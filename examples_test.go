@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -58,5 +59,25 @@ func load(t *testing.T, config []byte) {
 	}
 	if err := caddy.Validate(&cfg); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReadmeCaddyfilesLoad loads the Caddyfiles in the README, but for the one that is the syntax.
+func TestReadmeCaddyfilesLoad(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := 0
+	for _, block := range strings.Split(string(readme), "```caddyfile\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		if strings.HasPrefix(block, "not_found [<matcher>]") {
+			continue
+		}
+		load(t, adapt(t, block))
+		loaded++
+	}
+	if loaded == 0 {
+		t.Error("the README has no Caddyfile")
 	}
 }

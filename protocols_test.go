@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"testing"
 
@@ -88,6 +89,17 @@ func startEveryProtocol(t *testing.T, sites map[string]string, options ...string
 	add("HTTP/2.0", "https", overTLS)
 	add("HTTP/3.0", "https", overQUIC)
 	return s
+}
+
+// h2cBackend starts a backend that speaks HTTP/2 in clear text.
+func h2cBackend(t testing.TB, h http.HandlerFunc) (hostport string) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.Protocols = new(http.Protocols)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String()
 }
 
 func freePort(t testing.TB) string {

@@ -128,11 +128,7 @@ func unknown(w http.ResponseWriter, r *http.Request) {
 func TestReplacesOverEveryProtocol(t *testing.T) {
 	checkGoroutines(t)
 	app := backend(t, unknown)
-	h2c := httptest.NewUnstartedServer(http.HandlerFunc(unknown))
-	h2c.Config.Protocols = new(http.Protocols)
-	h2c.Config.Protocols.SetUnencryptedHTTP2(true)
-	h2c.Start()
-	t.Cleanup(h2c.Close)
+	h2c := h2cBackend(t, unknown)
 
 	const chain = `
 	log
@@ -150,7 +146,7 @@ func TestReplacesOverEveryProtocol(t *testing.T) {
 	}`
 	s := startEveryProtocol(t, map[string]string{
 		"plain.test": "log\nlog_append cause {http.not_found.cause}\nnot_found\nreverse_proxy " + app,
-		"h2c.test":   "log\nlog_append cause {http.not_found.cause}\nnot_found\nreverse_proxy h2c://" + h2c.Listener.Addr().String(),
+		"h2c.test":   "log\nlog_append cause {http.not_found.cause}\nnot_found\nreverse_proxy h2c://" + h2c,
 		"chain.test": chain + "\nreverse_proxy " + app,
 	})
 

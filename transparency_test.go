@@ -209,16 +209,12 @@ func withoutChance(method, path, transcript string) string {
 func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	checkGoroutines(t)
 	app := backend(t, application)
-	h2c := httptest.NewUnstartedServer(http.HandlerFunc(application))
-	h2c.Config.Protocols = new(http.Protocols)
-	h2c.Config.Protocols.SetUnencryptedHTTP2(true)
-	h2c.Start()
-	t.Cleanup(h2c.Close)
+	h2c := h2cBackend(t, application)
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "large.bin"), bytes.Repeat([]byte("0123456789abcdef"), 2<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	site := strings.NewReplacer("APP", app, "H2C", "h2c://"+h2c.Listener.Addr().String(), "ROOT", root).Replace(`
+	site := strings.NewReplacer("APP", app, "H2C", "h2c://"+h2c, "ROOT", root).Replace(`
 	handle_path /encoded/* {
 		encode
 		reverse_proxy APP
