@@ -38,9 +38,7 @@ func startEveryProtocol(t *testing.T, sites map[string]string, options ...string
 	t.Helper()
 	port := freePort(t)
 	var caddyfile bytes.Buffer
-	var aSite string
 	for name, site := range sites {
-		aSite = name
 		fmt.Fprintf(&caddyfile, "http://%s:0 {\n%s\n}\n", name, site)
 		fmt.Fprintf(&caddyfile, "https://%s:%s {\ntls internal\n%s\n}\n", name, port, site)
 	}
@@ -52,7 +50,9 @@ func startEveryProtocol(t *testing.T, sites map[string]string, options ...string
 			s.addr = addr
 		}
 	}
-	awaitTLS(t, s.tlsAddr, aSite)
+	for name := range sites {
+		awaitTLS(t, s.tlsAddr, name)
+	}
 
 	dial := func(addr string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, _, _ string) (net.Conn, error) {
