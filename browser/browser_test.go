@@ -1,0 +1,249 @@
+// Package browser looks at the page in headless Chromium, as people see it. It is a module of its own, so that the
+// plugin's go.mod knows nothing of browsers. It needs Chromium and, from `npm ci`, axe-core; it saves
+// the screenshots in docs/.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+const site = "http://127.0.0.1:8080"
+
+// TestMain runs the quickstart, built from the checkout.
+func TestMain(m *testing.M) {
+	code, err := withQuickstart(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withQuickstart(run func() int) (int, error) {
+	dir, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	caddy := filepath.Join(dir, "caddy")
+	if output, err := exec.Command("go", "build", "-C", "..", "-o", caddy, "./cmd/caddy").CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building Caddy: %w\n%s", err, output)
+	}
+	var output strings.Builder
+	cmd := exec.Command(caddy, "run", "--config", "examples/quickstart/Caddyfile")
+	cmd.Dir, cmd.Stderr = "..", &output
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		res, err := http.Get(site)
+		if err == nil {
+			res.Body.Close()
+			return run(), nil
+		}
+		if time.Now().After(deadline) {
+			return 0, fmt.Errorf("the quickstart does not answer: %w\n%s", err, output.String())
+		}
+	}
+}
+
+// view is a way to look at a page.
+type view struct {
+	width, height int64
+	phone         bool
+	scheme        string // light or dark
+}
+
+// seen is what was seen of a page.
+type seen struct {
+	text                   string
+	fetched                []string
+	complaints             []string // of the console, errors and violations of the policy
+	scrollWidth, viewWidth int64
+	background             string
+	screenshot             []byte
+}
+
+// look opens a page in a browser of its own.
+func look(t *testing.T, url string, v view) seen {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+
+	var s seen
+	var mu sync.Mutex
+	chromedp.ListenTarget(ctx, func(event any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			s.fetched = append(s.fetched, e.Request.URL)
+		case *runtime.EventConsoleAPICalled:
+			s.complaints = append(s.complaints, fmt.Sprint("console: ", e.Type))
+		case *runtime.EventExceptionThrown:
+			s.complaints = append(s.complaints, "exception: "+e.ExceptionDetails.Error())
+		case *log.EventEntryAdded:
+			// that the page has status 404 is what it is for
+			if !strings.Contains(e.Entry.Text, "the server responded with a status of 404") {
+				s.complaints = append(s.complaints, fmt.Sprint(e.Entry.Source, ": ", e.Entry.Text))
+			}
+		}
+	})
+	err := chromedp.Run(ctx,
+		network.Enable(), runtime.Enable(), log.Enable(),
+		emulation.SetDeviceMetricsOverride(v.width, v.height, 1, v.phone),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: v.scheme}}),
+		chromedp.Navigate(url),
+		chromedp.Evaluate("document.body.innerText", &s.text),
+		chromedp.Evaluate("document.documentElement.scrollWidth", &s.scrollWidth),
+		chromedp.Evaluate("window.innerWidth", &s.viewWidth),
+		chromedp.Evaluate("getComputedStyle(document.body).backgroundColor", &s.background),
+		chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			s.screenshot, err = page.CaptureScreenshot().Do(ctx)
+			return err
+		}),
+		chromedp.ActionFunc(func(ctx context.Context) error { return accessible(ctx, t) }),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return s
+}
+
+// accessible runs axe-core in the page. It comes in through the debugger, which no policy of the page's stops.
+func accessible(ctx context.Context, t *testing.T) error {
+	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil {
+		return fmt.Errorf("%w; run npm ci", err)
+	}
+	var result string
+	err = chromedp.Run(ctx,
+		chromedp.Evaluate(string(source)+"\n;undefined", nil),
+		chromedp.Evaluate("axe.run().then(r => JSON.stringify({passes: r.passes.length, violations: r.violations}))", &result,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if err != nil {
+		return fmt.Errorf("axe-core: %w", err)
+	}
+	var found struct {
+		Passes     int
+		Violations []struct {
+			ID, Help string
+			Nodes    []struct{ HTML string }
+		}
+	}
+	if err := json.Unmarshal([]byte(result), &found); err != nil {
+		return err
+	}
+	if found.Passes == 0 {
+		t.Error("axe-core has checked nothing")
+	}
+	for _, v := range found.Violations {
+		t.Errorf("axe-core: %s: %s: %v", v.ID, v.Help, v.Nodes)
+	}
+	return nil
+}
+
+func textPage(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != 404 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
+		t.Fatalf("got %s, %s", res.Status, res.Header.Get("Content-Type"))
+	}
+	return string(body)
+}
+
+func TestPage(t *testing.T) {
+	const short = site + "/docs/nothing?x=1"
+	long := site + "/shop/" + strings.Repeat("nothing-", 125) + strings.Repeat("x", 974) + "?q=%3Cscript%3E"
+
+	backgrounds := make(map[string]bool)
+	for name, tt := range map[string]struct {
+		url        string
+		view       view
+		screenshot string
+	}{
+		"light":       {short, view{1000, 560, false, "light"}, "page.png"},
+		"dark":        {short, view{1000, 560, false, "dark"}, "page-dark.png"},
+		"phone":       {short, view{375, 560, true, "light"}, "page-phone.png"},
+		"long, light": {long, view{320, 560, true, "light"}, ""},
+		"long, dark":  {long, view{320, 560, true, "dark"}, ""},
+		"hostile":     {site + `/"><script>alert(1)</script>?'<img src=x onerror=alert(1)>{{.}}`, view{1000, 560, false, "light"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := look(t, tt.url, tt.view)
+			var lines []string
+			for line := range strings.Lines(s.text) {
+				if line = strings.TrimSpace(line); line != "" {
+					lines = append(lines, line)
+				}
+			}
+			if tt.url == short || tt.url == long {
+				if got, want := strings.Join(lines, "\n")+"\n", textPage(t, tt.url); got != want {
+					t.Errorf("got the text\n%s\nwant\n%s", got, want)
+				}
+			} else if len(lines) != 5 {
+				t.Errorf("got the text\n%s", s.text)
+			}
+			for i, url := range s.fetched {
+				if i > 0 && url != site+"/favicon.ico" {
+					t.Errorf("the page fetches %s", url)
+				}
+			}
+			if len(s.fetched) == 0 {
+				t.Error("no request was seen")
+			}
+			for _, complaint := range s.complaints {
+				t.Error(complaint)
+			}
+			if s.scrollWidth > s.viewWidth || s.viewWidth != tt.view.width {
+				t.Errorf("the page is %d wide in a view of %d", s.scrollWidth, s.viewWidth)
+			}
+			backgrounds[tt.view.scheme+s.background] = true
+			if tt.screenshot != "" {
+				if err := os.WriteFile(filepath.Join("../docs", tt.screenshot), s.screenshot, 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	if len(backgrounds) != 2 {
+		t.Errorf("light and dark have the backgrounds %v", backgrounds)
+	}
+}
