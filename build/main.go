@@ -111,9 +111,11 @@ func readManifest(file string, goMod []byte) (xcaddy.Builder, error) {
 			return b, fmt.Errorf("%s: replacement %d needs both old and new", file, i+1)
 		}
 		if local(r.New) {
-			dir, err := filepath.Abs(filepath.Join(filepath.Dir(file), string(r.New)))
-			if err != nil {
-				return b, err
+			dir := string(r.New)
+			if !filepath.IsAbs(dir) {
+				if dir, err = filepath.Abs(filepath.Join(filepath.Dir(file), dir)); err != nil {
+					return b, err
+				}
 			}
 			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 				return b, fmt.Errorf("%s: replacement of %s: %w", file, r.Old, err)

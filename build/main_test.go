@@ -54,6 +54,23 @@ func TestMistakesInManifestAreRefused(t *testing.T) {
 	}
 }
 
+func TestAbsoluteReplacementStaysAsItIs(t *testing.T) {
+	module := t.TempDir()
+	manifest := filepath.Join(t.TempDir(), "xcaddy.json")
+	for file, content := range map[string]string{
+		filepath.Join(module, "go.mod"): "module a.test/b\n",
+		manifest:                        `{"caddy_version":"v2.11.9","plugins":[{"module_path":"a.test/b"}],"replacements":[{"old":"a.test/b","new":"` + filepath.ToSlash(module) + `"}]}`,
+	} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := readManifest(manifest, []byte("module x\n\nrequire github.com/caddyserver/caddy/v2 v2.11.9\n"))
+	if err != nil || string(b.Replacements[0].New) != module {
+		t.Errorf("got %v, %v, want %s", b.Replacements, err, module)
+	}
+}
+
 func TestMissingManifest(t *testing.T) {
 	if _, err := readManifest(filepath.Join(t.TempDir(), "none.json"), nil); err == nil || !strings.Contains(err.Error(), "reading the manifest: open ") {
 		t.Errorf("got the error %v", err)
