@@ -44,11 +44,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 	rw := newResponseWriter(w, r, h)
 	err := rw.serve(next)
+	if rw.state != pending {
+		return err
+	}
 
 	handled, handling := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
 	switch {
-	case rw.state != pending:
-		return err
 	case handling && !isNotFound(handled):
 		return err
 	case isNotFound(err):
