@@ -131,21 +131,20 @@ type piece struct {
 
 func splitBuiltin() []piece {
 	const mark = "mark-of-"
-	var page strings.Builder
+	var b strings.Builder
 	t := template.Must(template.New("page.html").Parse(builtinSource))
-	if err := t.Execute(&page, templateData{mark + "Heading", mark + "URI", 404, mark + "Message", mark + "Footer"}); err != nil {
+	if err := t.Execute(&b, templateData{mark + "Heading", mark + "URI", 404, mark + "Message", mark + "Footer"}); err != nil {
 		panic(err)
 	}
 
 	var pieces []piece
-	rest := page.String()
+	page, done := b.String(), 0
 	marks := regexp.MustCompile(mark + "(Heading|URI|Message|Footer)")
-	for _, m := range marks.FindAllStringSubmatchIndex(rest, -1) {
-		start := page.Len() - len(rest)
-		pieces = append(pieces, piece{rest[:m[0]-start], page.String()[m[2]:m[3]]})
-		rest = page.String()[m[1]:]
+	for _, m := range marks.FindAllStringSubmatchIndex(page, -1) {
+		pieces = append(pieces, piece{page[done:m[0]], page[m[2]:m[3]]})
+		done = m[1]
 	}
-	return append(pieces, piece{literal: rest})
+	return append(pieces, piece{literal: page[done:]})
 }
 
 func appendHTML(b []byte, p *page) []byte {
