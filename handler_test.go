@@ -44,14 +44,7 @@ func TestAnswersWhenNothingElseDoes(t *testing.T) {
 		"page":                "response", "empty 404": "response",
 	}
 
-	var caddyfile strings.Builder
-	caddyfile.WriteString("&(broken) {\nerror 404\n}\n")
-	hosts := make(map[string]string)
-	for name, site := range sites {
-		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
-		fmt.Fprintf(&caddyfile, "http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], site)
-	}
-	s := startCaddy(t, caddyfile.String())
+	s, hosts := startSites(t, "&(broken) {\nerror 404\n}\n", sites)
 
 	for name := range sites {
 		t.Run(name, func(t *testing.T) {
@@ -116,13 +109,11 @@ func TestPassesEverythingElse(t *testing.T) {
 		"an API's 404":             {"reverse_proxy " + app, 404, `{"status":404}`},
 		"handled 500":              {"error 500\nhandle_errors {\nrespond \"sorry\" 500\n}", 500, "sorry"},
 	}
-	var caddyfile strings.Builder
-	hosts := make(map[string]string)
+	sites := make(map[string]string)
 	for name, tt := range tests {
-		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
-		fmt.Fprintf(&caddyfile, "http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], tt.site)
+		sites[name] = tt.site
 	}
-	s := startCaddy(t, caddyfile.String())
+	s, hosts := startSites(t, "", sites)
 
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

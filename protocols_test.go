@@ -21,7 +21,6 @@ import (
 type everyProtocol struct {
 	*server
 	clients []*protocolClient
-	tlsAddr string
 }
 
 // protocolClient speaks one version of HTTP, whatever host it is asked for.
@@ -34,7 +33,7 @@ type protocolClient struct {
 // startEveryProtocol runs a Caddy with the given sites, by their names. They are served in clear text, on a
 // port of the kernel's choice, and over TLS on a port that was free a moment ago: HTTP/3 has no way to tell
 // the one that it would be given.
-func startEveryProtocol(t *testing.T, sites map[string]string, options ...string) *everyProtocol {
+func startEveryProtocol(t *testing.T, sites map[string]string) *everyProtocol {
 	t.Helper()
 	port := freePort(t)
 	var caddyfile bytes.Buffer
@@ -42,16 +41,16 @@ func startEveryProtocol(t *testing.T, sites map[string]string, options ...string
 		fmt.Fprintf(&caddyfile, "http://%s:0 {\n%s\n}\n", name, site)
 		fmt.Fprintf(&caddyfile, "https://%s:%s {\ntls internal\n%s\n}\n", name, port, site)
 	}
-	options = append(options, "storage file_system "+t.TempDir(), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")
-	s := &everyProtocol{tlsAddr: "127.0.0.1:" + port}
-	s.server = startCaddy(t, caddyfile.String(), options...)
+	s := &everyProtocol{server: startCaddy(t, caddyfile.String(),
+		"storage file_system "+t.TempDir(), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")}
+	tlsAddr := "127.0.0.1:" + port
 	for _, addr := range listeners(t) {
-		if addr != s.tlsAddr {
+		if addr != tlsAddr {
 			s.addr = addr
 		}
 	}
 	for name := range sites {
-		awaitTLS(t, s.tlsAddr, name)
+		awaitTLS(t, tlsAddr, name)
 	}
 
 	dial := func(addr string) func(context.Context, string, string) (net.Conn, error) {
@@ -72,12 +71,12 @@ func startEveryProtocol(t *testing.T, sites map[string]string, options ...string
 		return transport
 	}
 	overTLS := clearText(func(p *http.Protocols) { p.SetHTTP2(true) })
-	overTLS.DialContext = dial(s.tlsAddr)
+	overTLS.DialContext = dial(tlsAddr)
 	overTLS.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	overQUIC := &http3.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		Dial: func(ctx context.Context, _ string, tlsConfig *tls.Config, config *quic.Config) (*quic.Conn, error) {
-			return quic.DialAddr(ctx, s.tlsAddr, tlsConfig, config)
+			return quic.DialAddr(ctx, tlsAddr, tlsConfig, config)
 		},
 	}
 	overQUIC.DisableCompression = true

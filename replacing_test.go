@@ -258,15 +258,7 @@ func TestClientConnectionGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.test\r\n\r\n", path)
-		res, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		response{res, string(body)}.wantPage(t, "GET", "http://a.test"+path, "")
+		readResponse(t, r, "GET", path).wantPage(t, "GET", "http://a.test"+path, "")
 	}
 }
 
@@ -296,13 +288,9 @@ func TestBackendConnectionIsReused(t *testing.T) {
 			path = paths[i/10%len(paths)]
 		}
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.test\r\n\r\n", path)
-		res, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatalf("request %d: %v", i, err)
-		}
-		body, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode != 404 || !strings.HasPrefix(string(body), "HTTP ERROR 404 ") {
-			t.Fatalf("request %d: got %d %q, %v", i, res.StatusCode, body, err)
+		res := readResponse(t, r, "GET", path)
+		if res.StatusCode != 404 || !strings.HasPrefix(res.body, "HTTP ERROR 404 ") {
+			t.Fatalf("request %d: got %d %q", i, res.StatusCode, res.body)
 		}
 	}
 	// One, that is. But where the machine stands still for 50 ms at the wrong moment, http.Transport gives a
@@ -540,13 +528,10 @@ func TestReplacesBehindOtherHandlers(t *testing.T) {
 		"buffered":      "reverse_proxy APP {\nresponse_buffers 1MiB\n}",
 		"flushed":       "reverse_proxy APP {\nflush_interval -1\n}",
 	}
-	var caddyfile strings.Builder
-	hosts := make(map[string]string)
 	for name, site := range sites {
-		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
-		fmt.Fprintf(&caddyfile, "http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], strings.ReplaceAll(site, "APP", app))
+		sites[name] = strings.ReplaceAll(site, "APP", app)
 	}
-	s := startCaddy(t, caddyfile.String())
+	s, hosts := startSites(t, "", sites)
 	for name := range sites {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -184,14 +184,7 @@ func TestReplacesWhateverTheBodyIs(t *testing.T) {
 			for _, method := range []string{"GET", "HEAD", "POST", "GET"} {
 				uri := "http://a.test" + path
 				fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n", method, path)
-				res, err := http.ReadResponse(r, &http.Request{Method: method})
-				if err != nil {
-					t.Fatalf("%s: %v", method, err)
-				}
-				body, err := io.ReadAll(res.Body)
-				if err != nil {
-					t.Fatalf("%s: %v", method, err)
-				}
+				res := readResponse(t, r, method, method)
 				if len(res.Trailer) > 0 || len(res.TransferEncoding) > 0 {
 					t.Errorf("%s: got the trailers %v and the transfer encoding %v", method, res.Trailer, res.TransferEncoding)
 				}
@@ -201,7 +194,7 @@ func TestReplacesWhateverTheBodyIs(t *testing.T) {
 					}
 					continue
 				}
-				response{res, string(body)}.wantPage(t, method, uri, "")
+				res.wantPage(t, method, uri, "")
 			}
 		})
 	}

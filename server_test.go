@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -49,6 +50,19 @@ func startCaddy(t *testing.T, sites string, options ...string) *server {
 	s := startConfig(t, adapt(t, caddyfile))
 	s.logs = logs
 	return s
+}
+
+// startSites is startCaddy for sites by the names of their test cases, each behind not_found and with its cause in the
+// access log. It returns their hosts by the same names; preamble stands ahead of the sites.
+func startSites(t *testing.T, preamble string, sites map[string]string) (s *server, hosts map[string]string) {
+	t.Helper()
+	caddyfile := preamble
+	hosts = make(map[string]string)
+	for name, site := range sites {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		caddyfile += fmt.Sprintf("http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], site)
+	}
+	return startCaddy(t, caddyfile), hosts
 }
 
 // startConfig is startCaddy for a config in JSON. It takes no logs.
@@ -173,14 +187,20 @@ func (s *server) raw(t testing.TB, method, request string) response {
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	return readResponse(t, bufio.NewReader(conn), method, fmt.Sprintf("%.200q", request))
+}
+
+// readResponse reads the response to a request with a method; what says which, should it fail.
+func readResponse(t testing.TB, r *bufio.Reader, method, what string) response {
+	t.Helper()
+	res, err := http.ReadResponse(r, &http.Request{Method: method})
 	if err != nil {
-		t.Fatalf("%.200q: %v", request, err)
+		t.Fatalf("%s: %v", what, err)
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		t.Fatalf("%.200q: reading the body: %v", request, err)
+		t.Fatalf("%s: reading the body: %v", what, err)
 	}
 	return response{res, string(body)}
 }
