@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // base is what an address begins with: a scheme and an authority, or a base_url and nothing more.
 type base struct{ prefix, authority string }
 
-// base finds what the address of a request begins with. host is the Host that the client sent.
-func (h *Handler) base(r *http.Request, host string, repl *caddy.Replacer) base {
+// base finds what the address of a request begins with. host is the Host that the client sent, and trusted
+// tells whether it is a trusted proxy.
+func (h *Handler) base(r *http.Request, host string, trusted bool, repl *caddy.Replacer) base {
 	if h.baseURL.perRequest {
 		if url, err := parseBaseURL(h.baseURL.resolve(repl)); err == nil {
 			return base{url, ""}
@@ -29,7 +29,7 @@ func (h *Handler) base(r *http.Request, host string, repl *caddy.Replacer) base 
 	if r.TLS != nil {
 		b.prefix = "https://"
 	}
-	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
+	if trusted {
 		switch proto := firstOf(r.Header["X-Forwarded-Proto"]); {
 		case strings.EqualFold(proto, "https"):
 			b.prefix = "https://"

@@ -37,6 +37,38 @@ func formatByName(name string) *format {
 	return nil
 }
 
+// usualAccepts are Accept fields that today's clients send; for those of browsers see
+// https://developer.mozilla.org/docs/Web/HTTP/Guides/Content_negotiation/List_of_default_Accept_values.
+// What they ask for is found when the config loads, so that most requests need no negotiation.
+var usualAccepts = [...]string{
+	// pages: Chrome and Edge; Firefox and Safari; Java's HttpURLConnection
+	"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
+	"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+	"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
+
+	// images: Chrome and Edge; Firefox; Safari
+	"image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+	"image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5",
+	"image/webp,image/avif,image/jxl,image/heic,image/heic-sequence,video/*;q=0.8,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5",
+
+	// style sheets; axios; scripts, curl, Python requests and many more
+	"text/css,*/*;q=0.1",
+	"application/json, text/plain, */*",
+	"*/*",
+
+	"text/plain", "text/html", "application/json", "application/problem+json", "application/xml",
+}
+
+// choose returns the format that the Accept lines of a request ask for.
+func (h *Handler) choose(accept []string) *format {
+	if len(accept) == 1 {
+		if f := h.usual[accept[0]]; f != nil {
+			return f
+		}
+	}
+	return h.negotiate(accept)
+}
+
 // negotiate chooses the format that the Accept lines of a request ask for (RFC 9110, section 12.5.1).
 // A malformed member is skipped. Where no format is acceptable, one that a client names by its
 // structured suffix only will do (application/vnd.api+json), else the first one on offer.

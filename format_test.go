@@ -348,18 +348,31 @@ http://one.test:0 {
 	}
 }
 
+// acceptOfClients is what clients send as Accept, and what they get.
+var acceptOfClients = []struct{ name, accept, format string }{
+	{"Chrome", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7", "html"},
+	{"Firefox", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "html"},
+	{"Safari", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "html"},
+	{"curl", "*/*", "text"},
+	{"Java", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "html"},
+	{"Python requests", "*/*", "text"},
+	{"Go", "", "text"},
+	{"axios", "application/json, text/plain, */*", "json"},
+	{"one that is not known", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/jxl,*/*;q=0.8,application/signed-exchange;v=b4;q=0.7", "html"},
+}
+
 func TestAcceptOfEverydayClientsAllocatesNothing(t *testing.T) {
-	h := new(Handler)
-	for i := range formats {
-		h.offered = append(h.offered, &formats[i])
-	}
-	for _, accept := range []string{
-		"*/*", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
-		"application/json, text/plain, */*", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "application/json",
-	} {
-		lines := []string{accept}
-		if allocs := testing.AllocsPerRun(100, func() { h.negotiate(lines) }); allocs != 0 {
-			t.Errorf("%s: %v allocations", accept, allocs)
+	h := provision(t, new(Handler))
+	for _, client := range acceptOfClients {
+		lines := []string{client.accept}
+		if got := h.choose(lines).name; got != client.format {
+			t.Errorf("%s: got %s, want %s", client.name, got, client.format)
+		}
+		if allocs := testing.AllocsPerRun(100, func() { h.choose(lines) }); allocs != 0 {
+			t.Errorf("%s: %v allocations", client.name, allocs)
+		}
+		if got, want := h.choose(lines), h.negotiate(lines); got != want {
+			t.Errorf("%s: got %s, and %s by negotiation", client.name, got.name, want.name)
 		}
 	}
 }

@@ -39,16 +39,17 @@ const causePlaceholder = "http.not_found.cause"
 // In handle_errors, where Caddy answers with the status of the error that is being handled, only a 404
 // gets the page.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	ctx := r.Context()
+	repl := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	repl.Map(noCause)
 
-	rw := newResponseWriter(w, r, h)
+	rw := newResponseWriter(w, r, h, repl)
 	err := rw.serve(next)
 	if rw.state != pending {
 		return err
 	}
 
-	handled, handling := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
+	handled, handling := ctx.Value(caddyhttp.ErrorCtxKey).(error)
 	switch {
 	case handling && !isNotFound(handled):
 		return err
@@ -66,9 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // replaces reports whether the page takes the place of a 404 response with these header fields, and the
 // cause that it is then written for.
-func (h *Handler) replaces(r *http.Request, header http.Header) (cause, bool) {
-	ctx := r.Context()
-	repl := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+func (h *Handler) replaces(ctx context.Context, repl *caddy.Replacer, header http.Header) (cause, bool) {
 	if c, _ := repl.GetString(causePlaceholder); c != "" {
 		return 0, false // a page of ours
 	}
@@ -92,21 +91,20 @@ func (h *Handler) replaces(r *http.Request, header http.Header) (cause, bool) {
 
 // answer makes the page from the request, and writes it in the representation that the client asks for.
 func (h *Handler) answer(rw *responseWriter, c cause, err error) {
-	ctx := rw.request.Context()
-	repl := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	repl.Set(causePlaceholder, causeValues[c])
+	rw.replacer.Set(causePlaceholder, causeValues[c])
 	h.pages[c].Inc()
 
 	// Or the access log would say NOP. Only then: a reverse_proxy may still be dialing, for a
 	// connection that it needs no more, and it reads the variables meanwhile, which have no lock.
-	if isUnhandled(ctx) {
-		caddyhttp.SetVar(ctx, unhandledVar, false)
+	vars := varsOf(rw.exchange.Context)
+	if isUnhandled(vars) {
+		vars[unhandledVar] = false
 	}
 
-	p := h.newPage(rw.request, rw.host, repl)
+	p := h.newPage(rw.request, rw.host, isTrusted(vars), rw.replacer)
 	defer p.free()
-	f := h.negotiate(rw.request.Header["Accept"])
-	policy := h.render(p, f, repl)
+	f := h.choose(rw.request.Header["Accept"])
+	policy := h.render(p, f, rw.replacer)
 	rw.send(p, f, policy, len(h.offered) > 1)
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
@@ -123,9 +121,21 @@ func (h *Handler) answer(rw *responseWriter, c cause, err error) {
 // unhandledVar is the variable that Caddy sets where a route ended without an answer.
 const unhandledVar = "unhandled"
 
-func isUnhandled(ctx context.Context) bool {
-	unhandled, _ := caddyhttp.GetVar(ctx, unhandledVar).(bool)
+// varsOf returns the variables of a request.
+func varsOf(ctx context.Context) map[string]any {
+	vars, _ := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
+	return vars
+}
+
+func isUnhandled(vars map[string]any) bool {
+	unhandled, _ := vars[unhandledVar].(bool)
 	return unhandled
+}
+
+// isTrusted reports whether the request comes from one of the server's trusted proxies.
+func isTrusted(vars map[string]any) bool {
+	trusted, _ := vars[caddyhttp.TrustedProxyVarKey].(bool)
+	return trusted
 }
 
 // causeValues are causeNames as the replacer takes them, boxed once.

@@ -70,7 +70,8 @@ type Handler struct {
 	contextPath, baseURL, footer text
 
 	offered  []*format
-	template *pageTemplate // nil: the built-in page
+	usual    map[string]*format // by usualAccepts
+	template *pageTemplate      // nil: the built-in page
 	pages    pageCounter
 	logger   *zap.Logger
 }
@@ -117,6 +118,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		for i := range formats {
 			h.offered = append(h.offered, &formats[i])
 		}
+	}
+
+	h.usual = make(map[string]*format, len(usualAccepts))
+	for _, accept := range usualAccepts {
+		h.usual[accept] = h.negotiate([]string{accept})
 	}
 
 	if h.Template != "" {

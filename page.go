@@ -32,8 +32,9 @@ const missingPage = "/missing.html"
 
 var pagePool = sync.Pool{New: func() any { return new(page) }}
 
-// newPage makes the page for a request. host is the Host that the client sent.
-func (h *Handler) newPage(r *http.Request, host string, repl *caddy.Replacer) *page {
+// newPage makes the page for a request. host is the Host that the client sent, and trusted tells whether it
+// is a trusted proxy.
+func (h *Handler) newPage(r *http.Request, host string, trusted bool, repl *caddy.Replacer) *page {
 	method, target := r.Method, r.RequestURI
 	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		method, target = orig.Method, orig.RequestURI
@@ -41,7 +42,7 @@ func (h *Handler) newPage(r *http.Request, host string, repl *caddy.Replacer) *p
 
 	p := pagePool.Get().(*page)
 	p.method = method
-	p.uri = appendAddress(p.uri[:0], method, target, h.base(r, host, repl))
+	p.uri = appendAddress(p.uri[:0], method, target, h.base(r, host, trusted, repl))
 
 	p.message = append(p.message[:0], "No endpoint "...)
 	if method == http.MethodHead {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
@@ -21,9 +22,10 @@ import (
 // A handler may keep it after it returned, so there is a new one for each request.
 type responseWriter struct {
 	caddyhttp.ResponseWriterWrapper
-	handler *Handler
-	request *http.Request
-	state   state
+	handler  *Handler
+	request  *http.Request
+	replacer *caddy.Replacer
+	state    state
 
 	// the request's Host before the next handlers could change it
 	host string
@@ -52,12 +54,13 @@ const (
 	replaced              // the page was written in place of the next handler's response
 )
 
-func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *responseWriter {
+func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler, repl *caddy.Replacer) *responseWriter {
 	header := w.Header()
 	rw := &responseWriter{
 		ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
 		handler:               h,
 		request:               r,
+		replacer:              repl,
 		host:                  r.Host,
 		server:                header["Server"],
 		policy:                header["Content-Security-Policy"],
@@ -96,7 +99,7 @@ func (rw *responseWriter) WriteHeader(status int) {
 	case rw.state == pending && rw.isUnanswered(status):
 		return
 	case rw.state == pending && status == http.StatusNotFound:
-		if c, ok := rw.handler.replaces(rw.request, rw.Header()); ok {
+		if c, ok := rw.handler.replaces(rw.exchange.Context, rw.replacer, rw.Header()); ok {
 			rw.handler.answer(rw, c, nil)
 			rw.state = replaced
 			rw.sent = maps.Clone(rw.Header())
@@ -120,7 +123,7 @@ func (rw *responseWriter) isUnanswered(status int) bool {
 	case 0:
 		return true
 	case http.StatusOK:
-		if !isUnhandled(rw.request.Context()) {
+		if !isUnhandled(varsOf(rw.exchange.Context)) {
 			return false
 		}
 		length := rw.Header().Get("Content-Length")
