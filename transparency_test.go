@@ -192,10 +192,12 @@ func transcript(c *protocolClient, method, url string, body []byte, fields ...st
 	return t.String()
 }
 
-// withoutChance leaves out of a transcript over HTTP/3 what often differs from time to time, with the handler and without:
-// the reset of a stream may overtake what was sent before it, and a response without content has a Content-Length
-// of 0 if it was not flushed before the end.
+// withoutChance leaves out of a transcript what differs from time to time, with the handler and without: net/http asks
+// for the body with a 100 of its own if it is read before the backend's 100 was passed on; and over HTTP/3 the reset of a
+// stream may overtake what was sent before it, and a response without content has a Content-Length of 0 if it was not
+// flushed before the end.
 func withoutChance(c *protocolClient, method, path, transcript string) string {
+	transcript = strings.Replace(transcript, "100 map[]\n100 map[Server:", "100 map[Server:", 1)
 	if c.name != "HTTP/3.0" {
 		return transcript
 	}
