@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -184,7 +185,13 @@ const (
 	benchmarkURI    = "http://www.example.com" + benchmarkTarget
 )
 
-// placeholderPage is samePage with the footer that the page has here, as quoted in a Caddyfile.
+// contender is a site that a benchmark compares with others. Those named calls_next tell what a route
+// costs otherwise.
+type contender struct{ name, directives string }
+
+var callingNext = contender{"calls_next", "calls_next"}
+
+// placeholderPage is samePage with the footer that the page has here.
 func placeholderPage() string { return fmt.Sprintf(samePage, footer()) }
 
 func BenchmarkAnswer(b *testing.B) {
@@ -192,106 +199,112 @@ func BenchmarkAnswer(b *testing.B) {
 		b.Run("not_found/"+format.name, func(b *testing.B) {
 			s := compile(b, "not_found", nil)
 			r := incoming(b, benchmarkTarget, "Accept: "+format.mediaTypes[0])
-			if got := s.answer(b, r).Header.Get("Content-Type"); got != format.contentType {
-				b.Fatalf("got %s", got)
-			}
+			s.answer(b, r).wantHeader(b, "Content-Type", format.contentType)
 			s.benchmark(b, r)
 		})
 	}
-	for _, contender := range []struct{ name, directives string }{
+	for _, c := range []contender{
 		{"respond/constant", "respond `" + textPage("GET", benchmarkURI, "") + "` 404"},
 		{"respond/placeholders", "respond " + placeholderPage() + " 404"},
 		{"handle_errors", "error 404\nhandle_errors {\nrespond " + placeholderPage() + "\n}"},
 		{"templates", "templates {\nmime text/plain\n}\nrespond " + fmt.Sprintf(sameTemplate, footer()) + " 404"},
+		callingNext,
 	} {
-		b.Run(contender.name, func(b *testing.B) {
-			s := compile(b, contender.directives, nil)
+		b.Run(c.name, func(b *testing.B) {
+			s := compile(b, c.directives, nil)
 			r := incoming(b, benchmarkTarget, "Accept: text/plain")
-			s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
-			s.benchmark(b, r)
-		})
-	}
-	b.Run("calls_next", func(b *testing.B) {
-		compile(b, "calls_next", nil).benchmark(b, incoming(b, benchmarkTarget, "Accept: text/plain"))
-	})
-}
-
-// theirPage is the 404 page of a backend.
-var theirPage = "<!doctype html><title>404</title><p>" + strings.Repeat("not here ", 100)
-
-func answersTheirPage(w http.ResponseWriter, _ *http.Request) {
-	header := w.Header()
-	header["Content-Type"] = []string{"text/html; charset=utf-8"}
-	header["Content-Length"] = []string{strconv.Itoa(len(theirPage))}
-	header["Etag"] = []string{`"1"`}
-	header["X-Request-Id"] = []string{"1"}
-	w.WriteHeader(http.StatusNotFound)
-	_, _ = io.WriteString(w, theirPage)
-}
-
-// Replacing the response of a handler in the same process.
-func BenchmarkReplace(b *testing.B) {
-	next := func(w http.ResponseWriter, r *http.Request) error {
-		answersTheirPage(w, r)
-		return nil
-	}
-	for _, contender := range []struct{ name, directives string }{
-		{"not_found", "not_found"},
-		{"intercept/respond", "intercept {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}"},
-		{"calls_next", "calls_next"},
-	} {
-		b.Run(contender.name, func(b *testing.B) {
-			s := compile(b, contender.directives, next)
-			r := incoming(b, benchmarkTarget, "Accept: text/plain")
-			if res := s.answer(b, r); contender.name != "calls_next" {
-				res.wantPage(b, "GET", benchmarkURI, "")
+			if c != callingNext {
+				s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
 			}
 			s.benchmark(b, r)
 		})
 	}
 }
 
-// Replacing the response of a backend, over TCP.
-func BenchmarkReplaceProxied(b *testing.B) {
-	addr := backend(b, answersTheirPage)
-	for _, contender := range []struct{ name, directives string }{
-		{"not_found", "not_found\nreverse_proxy " + addr},
-		{"handle_response", "reverse_proxy " + addr + " {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}"},
-		{"intercept", "intercept {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}\nreverse_proxy " + addr},
-	} {
-		b.Run(contender.name, func(b *testing.B) {
-			s := compile(b, contender.directives, nil)
+// intercepting is how intercept puts the page in place of another; rest are the directives behind it.
+func intercepting(rest string) contender {
+	return contender{"intercept", "intercept {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}\n" + rest}
+}
+
+// theirs answers with a 404 page of a size, in the pieces in which reverse_proxy copies one.
+func theirs(w http.ResponseWriter, size int) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Length", strconv.Itoa(size))
+	header.Set("Etag", `"1"`)
+	w.WriteHeader(http.StatusNotFound)
+	for err := error(nil); size > 0 && err == nil; size -= len(blank) {
+		_, err = w.Write(blank[:min(size, len(blank))])
+	}
+}
+
+var blank = bytes.Repeat([]byte(" "), 32<<10)
+
+func BenchmarkReplace(b *testing.B) {
+	run := func(c contender, name string, size int) {
+		b.Run(name, func(b *testing.B) {
+			s := compile(b, c.directives, func(w http.ResponseWriter, _ *http.Request) error {
+				theirs(w, size)
+				return nil
+			})
 			r := incoming(b, benchmarkTarget, "Accept: text/plain")
-			s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
+			if c != callingNext {
+				s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
+			}
+			s.benchmark(b, r)
+		})
+	}
+	for _, size := range []int{1_000, 100_000, 10_000_000} {
+		for _, c := range []contender{{"not_found", "not_found"}, intercepting("")} {
+			run(c, fmt.Sprintf("%s/%d", c.name, size), size)
+		}
+	}
+	run(callingNext, callingNext.name, 1_000)
+}
+
+func BenchmarkReplaceProxied(b *testing.B) {
+	addr := backend(b, func(w http.ResponseWriter, _ *http.Request) { theirs(w, 1_000) })
+	proxy := "reverse_proxy " + addr
+	for _, c := range []contender{
+		{"not_found", "not_found\n" + proxy},
+		intercepting(proxy),
+		{"handle_response", proxy + " {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}"},
+		{"calls_next", "calls_next\n" + proxy},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := compile(b, c.directives, nil)
+			r := incoming(b, benchmarkTarget, "Accept: text/plain")
+			if c.name != "calls_next" {
+				s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
+			}
 			s.benchmark(b, r)
 		})
 	}
 }
 
-// A response that passes.
 func BenchmarkPass(b *testing.B) {
-	next := func(w http.ResponseWriter, _ *http.Request) error {
-		w.WriteHeader(http.StatusOK)
-		return nil
-	}
 	for _, directive := range []string{"not_found", "calls_next"} {
 		b.Run(directive, func(b *testing.B) {
-			compile(b, directive, next).benchmark(b, incoming(b, benchmarkTarget))
+			compile(b, directive, func(w http.ResponseWriter, _ *http.Request) error {
+				w.WriteHeader(http.StatusOK)
+				return nil
+			}).benchmark(b, incoming(b, benchmarkTarget))
 		})
 	}
+}
 
-	addr := backend(b, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, theirPage) })
+func BenchmarkPassProxied(b *testing.B) {
+	addr := backend(b, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(blank[:1_000]) })
 	for _, directive := range []string{"not_found", "calls_next"} {
-		b.Run("proxied/"+directive, func(b *testing.B) {
+		b.Run(directive, func(b *testing.B) {
 			s := compile(b, directive+"\nreverse_proxy "+addr, nil)
 			r := incoming(b, benchmarkTarget)
-			s.answer(b, r).want(b, http.StatusOK, theirPage)
+			s.answer(b, r).want(b, http.StatusOK, string(blank[:1_000]))
 			s.benchmark(b, r)
 		})
 	}
 }
 
-// What clients send as Accept: those whose fields are known, and one like Chrome's that is not.
 func BenchmarkAccept(b *testing.B) {
 	for _, client := range acceptOfClients {
 		b.Run(client.name, func(b *testing.B) {
@@ -301,26 +314,30 @@ func BenchmarkAccept(b *testing.B) {
 				fields = []string{"Accept: " + client.accept}
 			}
 			r := incoming(b, benchmarkTarget, fields...)
-			if got, want := s.answer(b, r).Header.Get("Content-Type"), formatByName(client.format).contentType; got != want {
-				b.Fatalf("got %s, want %s", got, want)
-			}
+			s.answer(b, r).wantHeader(b, "Content-Type", formatByName(client.format).contentType)
 			s.benchmark(b, r)
 		})
 	}
+	b.Run(callingNext.name, func(b *testing.B) {
+		compile(b, callingNext.directives, nil).benchmark(b, incoming(b, benchmarkTarget))
+	})
 }
 
-// Addresses of any length: the cost grows with it, and is the same again after it.
+// What an address costs grows with its length, and is no more for one that follows long ones.
 func BenchmarkAddress(b *testing.B) {
 	s := compile(b, "not_found", nil)
-	for _, length := range []int{20, 200, 2_000, 64_000, 20} {
-		for name, filler := range map[string]string{"plain": "a", "encoded": "<"} {
-			b.Run(fmt.Sprintf("%s/%d", name, length), func(b *testing.B) {
+	for _, filler := range []string{"a", "<"} {
+		for _, length := range []int{20, 200, 2_000, 64_000, 20} {
+			b.Run(fmt.Sprintf("%s/%d", map[string]string{"a": "valid", "<": "encoded"}[filler], length), func(b *testing.B) {
 				r := incoming(b, benchmarkTarget, "Accept: text/plain")
 				r.RequestURI = "/" + strings.Repeat(filler, length-1)
-				uri := "http://www.example.com/" + strings.Repeat(strings.ReplaceAll(filler, "<", "%3C"), length-1)
+				uri := "http://www.example.com/" + strings.ReplaceAll(r.RequestURI[1:], "<", "%3C")
 				s.answer(b, r).wantPage(b, "GET", uri, "")
 				s.benchmark(b, r)
 			})
 		}
 	}
+	b.Run(callingNext.name, func(b *testing.B) {
+		compile(b, callingNext.directives, nil).benchmark(b, incoming(b, benchmarkTarget))
+	})
 }

@@ -1,9 +1,10 @@
 // Command bench measures what the README says of performance:
 //
+//	go run ./bench micro [-rounds n] [-duration d]
 //	go run ./bench load [-rounds n] [-duration d] [-json file]
 //	go run ./bench chart file > docs/performance.svg
 //
-// load compares whole servers under load, and prints tables in Markdown; chart draws the figures that load wrote
+// micro runs the module's Go benchmarks, which compare handlers in one process; load compares whole servers under load, and prints tables in Markdown; chart draws the figures that load wrote
 // to a file. load needs Linux with two cores, which nothing else should use meanwhile.
 package main
 
@@ -22,6 +23,7 @@ import (
 )
 
 const usage = `usage:
+	go run ./bench micro [-rounds n] [-duration d]
 	go run ./bench load [-rounds n] [-duration d] [-json file]
 	go run ./bench chart file`
 
@@ -40,6 +42,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return errors.New(usage)
 	}
 	switch command, args := args[0], args[1:]; command {
+	case "micro":
+		return runMicro(ctx, args, stdout)
 	case "load":
 		return runLoad(ctx, args, stdout)
 	case "chart":
@@ -47,6 +51,30 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	default:
 		return fmt.Errorf("unknown command %q\n%s", command, usage)
 	}
+}
+
+func runMicro(ctx context.Context, args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("micro", flag.ExitOnError)
+	rounds := flags.Int("rounds", 10, "how often each benchmark is run; the tables have medians")
+	duration := flags.Duration("duration", 100*time.Millisecond, "how long each run takes, about")
+	_ = flags.Parse(args) // exits
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case *rounds < 1:
+		return fmt.Errorf("-rounds is %d; it has to be at least 1", *rounds)
+	}
+
+	benchmarks, err := measureMicro(ctx, *rounds, *duration)
+	if err != nil {
+		return err
+	}
+	tables, err := microMarkdown(benchmarks, microGroups)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdout, tables)
+	return err
 }
 
 func runLoad(ctx context.Context, args []string, stdout io.Writer) error {

@@ -58,9 +58,12 @@ func table(rows [][]string) string {
 
 // thousands writes a number without decimals, as in 12,345.
 func thousands(v float64) string {
-	s := strconv.FormatFloat(v, 'f', 0, 64)
+	s, sign := strconv.FormatFloat(v, 'f', 0, 64), ""
+	if s[0] == '-' {
+		s, sign = s[1:], "-"
+	}
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
-	return s
+	return sign + s
 }

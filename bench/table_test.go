@@ -56,7 +56,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestThousands(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 999.4: "999", 999.5: "1,000", 12345: "12,345", 1234567.8: "1,234,568"} {
+	for v, want := range map[float64]string{0: "0", 999.4: "999", 999.5: "1,000", 12345: "12,345", 1234567.8: "1,234,568", -999: "-999", -1000: "-1,000"} {
 		if got := thousands(v); got != want {
 			t.Errorf("%v is written %s, want %s", v, got, want)
 		}
