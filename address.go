@@ -57,7 +57,8 @@ func appendAddress(b []byte, method, target string, base base) []byte {
 		return base.append(b)
 
 	default: // absolute-form
-		if scheme, rest, ok := strings.Cut(target, "://"); ok {
+		if scheme, rest, _ := strings.Cut(target, ":"); strings.HasPrefix(rest, "//") {
+			rest = rest[len("//"):]
 			end := strings.IndexAny(rest, "/?#")
 			if end < 0 {
 				end = len(rest)
