@@ -66,7 +66,7 @@ func startSites(t *testing.T, preamble string, sites map[string]string) (s *serv
 }
 
 // startConfig is startCaddy for a config in JSON. It takes no logs.
-func startConfig(t *testing.T, config []byte) *server {
+func startConfig(t testing.TB, config []byte) *server {
 	t.Helper()
 	if err := caddy.Load(config, true); err != nil {
 		t.Fatalf("loading the config: %v\n%s", err, config)
@@ -337,15 +337,20 @@ func (r response) wantHeader(t testing.TB, field, value string) {
 // provision sets a handler up as Caddy does when it loads a config.
 func provision(t testing.TB, h *Handler) *Handler {
 	t.Helper()
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
-	t.Cleanup(cancel)
-	if err := h.Provision(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Validate(); err != nil {
+	if err := provisionErr(t, h); err != nil {
 		t.Fatal(err)
 	}
 	return h
+}
+
+func provisionErr(t testing.TB, h *Handler) error {
+	t.Helper()
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
+	t.Cleanup(cancel)
+	if err := h.Provision(ctx); err != nil {
+		return err
+	}
+	return h.Validate()
 }
 
 // serve passes a request to a handler, as Caddy's server does, and to the next one behind it.

@@ -1,0 +1,266 @@
+package notfound
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// bytesBackend answers every request with the same bytes, and closes the connection.
+type bytesBackend struct {
+	addr   string
+	answer atomic.Pointer[[]byte]
+}
+
+func startBytesBackend(f *testing.F) *bytesBackend {
+	f.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	b := &bytesBackend{addr: ln.Addr().String()}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer conn.Close()
+				// to the end of it, for a connection that is closed with something unread is reset, and what was
+				// written may be lost
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					_, _ = conn.Write(*b.answer.Load())
+				}
+			})
+		}
+	})
+	f.Cleanup(func() {
+		ln.Close()
+		conns.Wait()
+	})
+	return b
+}
+
+// finalResponse is the response that a client has to take bytes for, after informational ones. It is nil if they are none.
+func finalResponse(method string, answer []byte) *http.Response {
+	r := bufio.NewReader(strings.NewReader(string(answer)))
+	for {
+		res, err := http.ReadResponse(r, &http.Request{Method: method})
+		if err != nil {
+			return nil
+		}
+		if res.StatusCode < 100 || res.StatusCode > 199 || res.StatusCode == http.StatusSwitchingProtocols {
+			return res
+		}
+	}
+}
+
+// outcome is all that a client sees of an exchange, and of the next one on the same connection.
+type outcome struct {
+	informational string
+	status        string
+	header        http.Header
+	body          string
+	trailer       http.Header
+	err           string // why there is no response, or no end of it
+	next          string
+}
+
+// outcomeOf sends a request over a connection of its own, and then another one that the site itself answers.
+func (s *server) outcomeOf(t *testing.T, method, host string) (o outcome) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// leaves no trace of the connection behind, of which there are many
+	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(conn)
+	reason := func(err error) string {
+		switch {
+		case err == nil:
+			return ""
+		case errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return "broken off"
+		default:
+			if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+				t.Fatalf("%s %s: %v", method, host, err)
+			}
+			return err.Error()
+		}
+	}
+
+	fmt.Fprintf(conn, "%s /x HTTP/1.1\r\nHost: %s\r\n\r\n", method, host)
+	var res *http.Response
+	for res == nil {
+		res, err = http.ReadResponse(r, &http.Request{Method: method})
+		if err != nil {
+			o.err = reason(err)
+			return o
+		}
+		if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols {
+			o.informational += fmt.Sprintln(res.Status, res.Header)
+			res = nil
+		}
+	}
+	res.Header.Del("Date")
+	o.status, o.header = res.Status, res.Header
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		rest, err := io.ReadAll(r)
+		o.body, o.err = string(rest), reason(err)
+		return o
+	}
+	body, err := io.ReadAll(res.Body)
+	o.body, o.err, o.trailer = string(body), reason(err), res.Trailer
+	if o.err != "" || res.Close {
+		return o
+	}
+
+	fmt.Fprintf(conn, "GET /next HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+	if res, err = http.ReadResponse(r, nil); err != nil {
+		o.next = reason(err)
+		return o
+	}
+	body, err = io.ReadAll(res.Body)
+	o.next = fmt.Sprintln(res.StatusCode, string(body), reason(err))
+	return o
+}
+
+// FuzzBackendResponse has a backend send any bytes, and close the connection after the first n of them. The client sees the
+// page if they begin a 404 page, and otherwise what it sees without the handler.
+//
+// The backend's connections are not kept, for then it would be a matter of time whether one was found closed, or with
+// more in it, when the next request came.
+func FuzzBackendResponse(f *testing.F) {
+	for _, answer := range []string{
+		"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 6\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nETag: \"1\"\r\nServer: theirs\r\nVary: Origin\r\n\r\ntheirs",
+		"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n6\r\ntheirs\r\n0\r\nX-Sum: 1\r\nX-Other: 2\r\n\r\n",
+		"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.0 404 x\r\nX-A: 1\r\n\r\ntheirs",
+		"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+		"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\ntheirs",
+		"HTTP/1.1 101 Switching Protocols\r\n\r\ntheirs",
+	} {
+		f.Add([]byte(answer), uint16(len(answer)), false)
+		f.Add([]byte(answer), uint16(len(answer)-3), false)
+		f.Add([]byte(answer), uint16(len(answer)), true)
+	}
+
+	b := startBytesBackend(f)
+	const site = `
+http://%s:0 {
+	%s
+	respond /next "the next one"
+	reverse_proxy %s {
+		transport http {
+			keepalive off
+		}
+	}
+}`
+	s := startConfig(f, adapt(f, "{\n"+globalOptions+"log default {\noutput discard\nlevel FATAL\n}\n}\n"+
+		fmt.Sprintf(site, "with.test", "not_found", b.addr)+fmt.Sprintf(site, "without.test", "", b.addr)))
+
+	f.Fuzz(func(t *testing.T, answer []byte, n uint16, head bool) {
+		answer = answer[:min(int(n), len(answer))]
+		b.answer.Store(&answer)
+		method := http.MethodGet
+		if head {
+			method = http.MethodHead
+		}
+
+		var with, without outcome
+		var difference string
+		for range 5 {
+			with, without = s.outcomeOf(t, method, "with.test"), s.outcomeOf(t, method, "without.test")
+			if wantsPage(finalResponse(method, answer), without) {
+				difference = with.differenceFromPage(method, without)
+			} else {
+				difference = with.differenceFrom(without)
+			}
+			if difference == "" {
+				return
+			}
+			// does Caddy alone answer so from time to time?
+		}
+		t.Errorf("%s\nThe client got\n%+v\nand without the handler\n%+v", difference, with, without)
+	})
+}
+
+// wantsPage reports whether the page takes the place of a backend's response, which makes the given outcome alone.
+func wantsPage(res *http.Response, without outcome) bool {
+	switch {
+	case res == nil:
+		return false
+	case res.StatusCode == http.StatusSwitchingProtocols:
+		// Caddy drops one that switches to what nobody asked for, and nothing is written.
+		return strings.HasPrefix(without.status, "200 ")
+	case res.StatusCode != http.StatusNotFound:
+		return false
+	}
+	mediaType, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	pages := []string{"", "text/html", "application/xhtml+xml", "text/plain"}
+	return res.Header.Get("Content-Length") == "0" || slices.Contains(pages, strings.ToLower(strings.TrimSpace(mediaType)))
+}
+
+// differenceFrom says in what an outcome differs from another one, if it does.
+func (o outcome) differenceFrom(other outcome) string {
+	if got, want := fmt.Sprintf("%+v", o), fmt.Sprintf("%+v", other); got != want {
+		return "This is not what the backend's response becomes."
+	}
+	return ""
+}
+
+// differenceFromPage says what is wrong with a page that took the place of a response, if something is.
+func (o outcome) differenceFromPage(method string, without outcome) string {
+	page := textPage("GET", "http://with.test/x", "")
+	want := outcome{
+		informational: without.informational,
+		status:        "404 Not Found",
+		header:        maps.Clone(without.header),
+		body:          page,
+		next:          "200 the next one \n",
+	}
+	if method == http.MethodHead {
+		want.body = ""
+	}
+	for _, field := range []string{
+		"Content-Length", "Content-Encoding", "Content-Type", "Content-Language", "Content-Location", "Content-Disposition",
+		"Content-Range", "Content-Md5", "Content-Digest", "Repr-Digest", "Digest", "Etag", "Last-Modified", "Accept-Ranges",
+		"Cache-Control", "Expires", "Pragma", "Age", "Trailer", "Transfer-Encoding", "Refresh", "Server", "Content-Security-Policy",
+	} {
+		delete(want.header, field)
+	}
+	varies := slices.ContainsFunc(strings.Split(strings.Join(want.header["Vary"], ","), ","), func(member string) bool {
+		member = strings.ToLower(strings.TrimSpace(member))
+		return member == "*" || member == "accept"
+	})
+	if !varies {
+		want.header["Vary"] = append(slices.Clone(want.header["Vary"]), "Accept")
+	}
+	want.header.Set("Server", "Caddy")
+	want.header.Set("Content-Type", "text/plain; charset=utf-8")
+	want.header.Set("Content-Length", fmt.Sprint(len(page)))
+	want.header.Set("X-Content-Type-Options", "nosniff")
+	want.header.Set("Cache-Control", "no-store")
+	if got, want := fmt.Sprintf("%+v", o), fmt.Sprintf("%+v", want); got != want {
+		return "This is not the page, which would be\n" + want
+	}
+	return ""
+}

@@ -1,0 +1,592 @@
+package notfound
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// skipInput is for input that is refused before it gets to the handler. A seed that is refused tests nothing, so it
+// fails where the seeds are all that runs.
+func skipInput(t *testing.T, why any) {
+	t.Helper()
+	if flag.Lookup("test.fuzz").Value.String() == "" {
+		t.Errorf("this seed is refused: %v", why)
+	}
+}
+
+// acceptOf is an Accept field for each format.
+var acceptOf = map[string]string{
+	"text": "text/plain", "html": "text/html", "json": "application/json", "problem": "application/problem+json", "xml": "application/xml",
+}
+
+// The grammar of RFC 3986, for an absolute URI without user information and fragment.
+const (
+	uriChars         = `[A-Za-z0-9._~!$&'()*+,;=:@/?-]`
+	authorityPattern = `(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=-]+)(?::[0-9]*)?`
+	escapePattern    = `%[0-9A-Fa-f]{2}`
+)
+
+var (
+	uriPattern     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:(?://` + authorityPattern + `)?(?:` + uriChars + `|` + escapePattern + `)*$`)
+	validTarget    = regexp.MustCompile(`^(?:` + uriChars + `|` + escapePattern + `)*$`)
+	validHost      = regexp.MustCompile(`^` + authorityPattern + `$`)
+	escapes        = regexp.MustCompile(escapePattern)
+	absoluteForm   = regexp.MustCompile(`(?s)^([^:/?#]+:)(?:(//)([^/?#]*))?(.*)$`) // as in RFC 3986, appendix B
+	messagePattern = regexp.MustCompile("^No endpoint ([!#$%&'*+.^_`|~0-9A-Za-z-]+) /missing\\.html\\.$")
+)
+
+// decoded is s with what is percent-encoded in it decoded, byte by byte and once, from left to right. A % that begins no
+// valid %XX stands for itself. So a text and its encoded form, in which that % is %25, are decoded alike.
+func decoded(s string) string {
+	return escapes.ReplaceAllStringFunc(s, func(escape string) string {
+		b, err := strconv.ParseUint(escape[1:], 16, 8)
+		if err != nil {
+			panic(err)
+		}
+		return string([]byte{byte(b)})
+	})
+}
+
+func isAuthority(s string) bool {
+	if !validHost.MatchString(s) {
+		return false
+	}
+	if host, _, ok := strings.Cut(strings.TrimPrefix(s, "["), "]"); ok {
+		addr, err := netip.ParseAddr(host)
+		return err == nil && addr.Is6()
+	}
+	return true
+}
+
+// sentRequest is a request as a client may send it.
+type sentRequest struct {
+	method, target, host           string
+	forwardedProto, forwardedHost  string
+	trusted, secure, http2, http10 bool
+}
+
+const localAddress = "192.0.2.1:8080"
+
+// received makes of it the request that net/http's server would pass to a handler. What net/http's server and Caddy
+// refuse beyond that, some hosts above all, is passed as well.
+func (s sentRequest) received() (r *http.Request, err error) {
+	if s.http2 {
+		r, err = s.receivedHTTP2()
+	} else {
+		minor := 1
+		if s.http10 {
+			minor = 0
+		}
+		raw := fmt.Sprintf("%s %s HTTP/1.%d\r\nHost: %s\r\nX-Forwarded-Proto: %s\r\nX-Forwarded-Host: %s\r\n\r\n",
+			s.method, s.target, minor, s.host, s.forwardedProto, s.forwardedHost)
+		r, err = http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.RemoteAddr = "192.0.2.2:1234"
+	if s.secure {
+		r.TLS = new(tls.ConnectionState)
+	}
+	local, err := net.ResolveTCPAddr("tcp", localAddress)
+	if err != nil {
+		return nil, err
+	}
+	return r.WithContext(context.WithValue(context.Background(), http.LocalAddrContextKey, local)), nil
+}
+
+// receivedHTTP2 makes the request as HTTP/2 and HTTP/3 do. A pseudo-header field may have every byte that a value of a
+// field may have, so a method is not always a token.
+func (s sentRequest) receivedHTTP2() (r *http.Request, err error) {
+	r = &http.Request{
+		Method: s.method, RequestURI: s.target, Host: s.host, Proto: "HTTP/2.0", ProtoMajor: 2,
+		Header: http.Header{"X-Forwarded-Proto": {s.forwardedProto}, "X-Forwarded-Host": {s.forwardedHost}},
+	}
+	for _, value := range []string{s.method, s.target, s.host, s.forwardedProto, s.forwardedHost} {
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return nil, fmt.Errorf("invalid value %q of a field", value)
+		}
+	}
+	if s.method == "" {
+		return nil, fmt.Errorf("no method")
+	}
+	if s.method == http.MethodConnect {
+		r.RequestURI, r.URL = s.host, &url.URL{Host: s.host}
+		return r, nil
+	}
+	r.URL, err = url.ParseRequestURI(s.target)
+	return r, err
+}
+
+// wantAddress is the address that the page has to show, in two parts: one that is there byte for byte, and a path and
+// a query that may have more percent-encoded in the page than the client had.
+func wantAddress(r *http.Request, trusted bool) (prefix, rest string) {
+	first := func(field string) string {
+		value, _, _ := strings.Cut(r.Header.Get(field), ",")
+		return strings.Trim(value, " \t")
+	}
+	scheme, authority := "http", r.Host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if proto := strings.ToLower(first("X-Forwarded-Proto")); trusted && (proto == "http" || proto == "https") {
+		scheme = proto
+	}
+	if host := first("X-Forwarded-Host"); trusted && isAuthority(host) {
+		authority = host
+	}
+	if !isAuthority(authority) {
+		authority = localAddress
+	}
+	base := scheme + "://" + authority
+
+	target := r.RequestURI
+	switch m := absoluteForm.FindStringSubmatch(target); {
+	case strings.HasPrefix(target, "/"):
+		return base, target
+	case target == "*" || r.Method == http.MethodConnect:
+		return base, ""
+	case m[2] == "": // a URI without an authority
+		return m[1], m[4]
+	default:
+		authority := m[3][strings.LastIndex(m[3], "@")+1:]
+		if !isAuthority(authority) {
+			return base, m[4]
+		}
+		return m[1] + "//" + authority, m[4]
+	}
+}
+
+// FuzzRequest asks for the page in every representation, by a request as a client may send it.
+func FuzzRequest(f *testing.F) {
+	f.Add("GET", "/docs/nothing?x=1", "a.test", "", "", false, false, false, false)
+	f.Add("POST", "/<script>alert(\"x\")</script>?{{.}}&%zz%", "a.test:8080", "https", "b.test", true, false, false, false)
+	f.Add("OPTIONS", "*", "[2001:db8::1]:81", "", "", false, true, false, false)
+	f.Add("CONNECT", "b.test:443", "b.test:443", "", "", false, false, false, false)
+	f.Add("GET", "http://me:secret@b.test:81/x?y", "a.test", "", "", false, false, false, true)
+	f.Add("A <b>\"\xff", "/\xff?\u20ac", "b\u00fccher.test", "gopher", "\"><script>", true, false, true, false)
+
+	h := provision(f, &Handler{})
+	h.logger = zap.NewNop()
+	f.Fuzz(func(t *testing.T, method, target, host, forwardedProto, forwardedHost string, trusted, secure, http2, http10 bool) {
+		r, err := sentRequest{method, target, host, forwardedProto, forwardedHost, trusted, secure, http2, http10}.received()
+		if err != nil {
+			skipInput(t, err)
+			return
+		}
+		ask := func(method, format string) response {
+			r.Method = method
+			r.Header.Set("Accept", acceptOf[format])
+			rec := httptest.NewRecorder()
+			r := caddyhttp.PrepareRequest(r, caddy.NewReplacer(), rec, &caddyhttp.Server{})
+			caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, trusted)
+			if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
+				t.Fatal(err)
+			}
+			return response{rec.Result(), rec.Body.String()}
+		}
+
+		method = r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		prefix, rest := wantAddress(r, trusted)
+		var text fields
+		for _, format := range formats {
+			res := ask(method, format.name)
+			res.wantHeader(t, "Content-Type", format.contentType)
+			for field, values := range res.Header {
+				if strings.ContainsFunc(strings.Join(values, ""), unicode.IsControl) {
+					t.Errorf("%s has the value %q", field, values)
+				}
+			}
+			switch got := fieldsOf(t, res); {
+			case format.name == "text":
+				text = got
+				checkAddress(t, got.URI, prefix, rest)
+				m := messagePattern.FindStringSubmatch(got.Message)
+				if m == nil || decoded(m[1]) != decoded(method) {
+					t.Fatalf("got the message %q for the method %q", got.Message, method)
+				}
+				if res.body != textPage(m[1], got.URI, "") {
+					t.Errorf("got the body\n%s", res.body)
+				}
+			case got != text:
+				t.Errorf("%s: got %+v, and as text %+v", format.name, got, text)
+			}
+			if method != http.MethodGet {
+				continue
+			}
+			if head := ask(http.MethodHead, format.name); head.body != "" || !reflect.DeepEqual(head.Header, res.Header) {
+				t.Errorf("HEAD: got %v %q, and for GET %v", head.Header, head.body, res.Header)
+			}
+		}
+	})
+}
+
+// checkAddress checks that an address is a URI, and means what its two parts do.
+func checkAddress(t *testing.T, address, prefix, rest string) {
+	t.Helper()
+	if !uriPattern.MatchString(address) {
+		t.Errorf("the address %q is no URI", address)
+	}
+	got, ok := strings.CutPrefix(address, prefix)
+	if !ok {
+		t.Fatalf("got the address %q, want it to begin with %q", address, prefix)
+	}
+	if decoded(got) != decoded(rest) {
+		t.Errorf("got the address %q, which means another one than %q", address, prefix+rest)
+	}
+	if validTarget.MatchString(rest) && got != rest {
+		t.Errorf("got the address %q, want %q", address, prefix+rest)
+	}
+
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme, authority, _ := strings.Cut(prefix, ":")
+	path, query, _ := strings.Cut(rest, "?")
+	if u.Scheme != strings.ToLower(scheme) || u.User != nil || u.Host != strings.TrimPrefix(authority, "//") || u.Fragment != "" ||
+		cmp.Or(u.Path, decoded(u.Opaque)) != decoded(path) || decoded(u.RawQuery) != decoded(query) {
+		t.Errorf("the address %q is parsed as %#v, want what was sent, %q and %q", address, u, prefix, rest)
+	}
+}
+
+// FuzzAccept chooses a representation, and compares it with what a negotiator chooses that is made for this test. The
+// bytes of offered name the formats on offer, in their order.
+func FuzzAccept(f *testing.F) {
+	all := []byte{0, 1, 2, 3, 4}
+	f.Add("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7", all)
+	f.Add("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", []byte{2, 0})
+	f.Add("application/json, text/plain, */*", all)
+	f.Add("text/html;q=0\napplication/xhtml+xml\n*/*;q=0.1", all)
+	f.Add(`text/html;a="b,text/plain;q=0";q=0.3, application/vnd.api+json`, []byte{4, 2})
+
+	f.Fuzz(func(t *testing.T, accept string, offered []byte) {
+		// net/http refuses them in any value
+		if strings.ContainsFunc(accept, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' || r == 0x7f }) {
+			skipInput(t, "control characters")
+			return
+		}
+		h := new(Handler)
+		for _, b := range offered {
+			if format := &formats[int(b)%len(formats)]; !slices.Contains(h.offered, format) {
+				h.offered = append(h.offered, format)
+			}
+		}
+		if len(h.offered) == 0 {
+			skipInput(t, "no formats")
+			return
+		}
+		var names []string
+		for _, format := range h.offered {
+			names = append(names, format.name)
+		}
+		lines := strings.Split(accept, "\n")
+		if got, want := h.negotiate(lines).name, wantFormat(lines, names); got != want {
+			t.Errorf("Accept %q of %v: got %s, want %s", lines, names, got, want)
+		}
+	})
+}
+
+// acceptable is a media range that a client accepts, or does not, as it stands in an Accept field.
+type acceptable struct {
+	mediaType   string // or type/*, or */*
+	quality     float64
+	specificity int // 3: a type, 2: a type with a parameter that no representation has, 1: type/*, 0: */*
+	position    int
+}
+
+const tokenPattern = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+
+var (
+	rangePattern     = regexp.MustCompile("^(?:" + tokenPattern + `/` + tokenPattern + `)$`)
+	parameterPattern = regexp.MustCompile(`^(` + tokenPattern + `)=(` + tokenPattern + `|"(?:[^"\\]|\\.)*")$`)
+	weightPattern    = regexp.MustCompile(`^(?:0?\.[0-9]{1,3}|0\.?|1(?:\.0{0,3})?)$`)
+	utf8Pattern      = regexp.MustCompile(`(?i)^"?utf-8"?$`)
+)
+
+// wantFormat chooses the format that Accept lines ask for, of those offered, by RFC 9110, section 12.5.1.
+//
+// A quoted string without end goes to the end of its line.
+func wantFormat(accept, offered []string) string {
+	var ranges []acceptable
+	for _, line := range accept {
+		for _, member := range splitUnquoted(line, ',') {
+			if r, ok := parseAcceptable(member); ok {
+				r.position = len(ranges)
+				ranges = append(ranges, r)
+			}
+		}
+	}
+
+	// what the client says of a media type: the first of the most specific ranges that match it
+	lookUp := func(mediaType string) (r acceptable, ok bool) {
+		mainType, _, _ := strings.Cut(mediaType, "/")
+		for specificity := 3; specificity >= 0; specificity-- {
+			for _, r := range ranges {
+				if r.specificity == specificity && slices.Contains([]string{mediaType, mainType + "/*", "*/*"}, r.mediaType) {
+					return r, true
+				}
+			}
+		}
+		return r, false
+	}
+
+	// the ways to have each format, of which the best one counts
+	type way struct {
+		format string
+		rank   int // 2: the client accepts it, 1: but not the type that is sent, 0: only its suffix
+		acceptable
+	}
+	var ways []way
+	for _, format := range offered {
+		types := map[string][]string{
+			"text":    {"text/plain"},
+			"html":    {"text/html", "application/xhtml+xml"},
+			"json":    {"application/json", "text/json"},
+			"problem": {"application/problem+json"},
+			"xml":     {"application/xml", "text/xml"},
+		}[format]
+		sent, mentioned := lookUp(types[0])
+		rank := 2
+		if mentioned && sent.quality == 0 {
+			rank = 1
+		} else if mentioned {
+			ways = append(ways, way{format, rank, sent})
+		}
+		for _, other := range types[1:] {
+			if r, ok := lookUp(other); ok && r.specificity >= 2 {
+				ways = append(ways, way{format, rank, r})
+			}
+		}
+		if suffix := map[string]string{"json": "+json", "xml": "+xml"}[format]; suffix != "" && !mentioned {
+			for _, r := range ranges {
+				if strings.HasSuffix(r.mediaType, suffix) {
+					r.specificity = 0 // suffixes are alike, with a parameter or without
+					ways = append(ways, way{format, 0, r})
+				}
+			}
+		}
+	}
+	ways = slices.DeleteFunc(ways, func(w way) bool { return w.quality == 0 })
+	slices.SortStableFunc(ways, func(a, b way) int {
+		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.quality, a.quality),
+			cmp.Compare(b.specificity, a.specificity), cmp.Compare(a.position, b.position))
+	})
+	if len(ways) == 0 {
+		return offered[0]
+	}
+	return ways[0].format
+}
+
+func parseAcceptable(member string) (r acceptable, ok bool) {
+	parts := splitUnquoted(member, ';')
+	r = acceptable{mediaType: strings.ToLower(strings.Trim(parts[0], " \t")), quality: 1, specificity: 3}
+	switch {
+	case !rangePattern.MatchString(r.mediaType):
+		return r, false
+	case r.mediaType == "*/*":
+		r.specificity = 0
+	case strings.HasPrefix(r.mediaType, "*/"):
+		return r, false
+	case strings.HasSuffix(r.mediaType, "/*"):
+		r.specificity = 1
+	}
+	for _, part := range parts[1:] {
+		if part = strings.Trim(part, " \t"); part == "" {
+			continue
+		}
+		m := parameterPattern.FindStringSubmatch(part)
+		switch {
+		case m == nil:
+			return r, false
+		case strings.EqualFold(m[1], "q"): // what follows it is ignored
+			r.quality, _ = strconv.ParseFloat(m[2], 64)
+			return r, weightPattern.MatchString(m[2])
+		case strings.EqualFold(m[1], "charset") && utf8Pattern.MatchString(m[2]):
+		case r.specificity == 3:
+			r.specificity = 2
+		}
+	}
+	return r, true
+}
+
+// splitUnquoted splits s at each separator that is not in a quoted string.
+func splitUnquoted(s string, separator byte) (parts []string) {
+	var quoted, escaped bool
+	begin := 0
+	for i := range len(s) {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && s[i] == '\\':
+			escaped = true
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == separator && !quoted:
+			parts = append(parts, s[begin:i])
+			begin = i + 1
+		}
+	}
+	return append(parts, s[begin:])
+}
+
+// FuzzCaddyfile takes a text as what stands behind the directive's name. What is accepted has to survive as JSON, which
+// every Caddyfile becomes, and to make a page that is well-formed.
+func FuzzCaddyfile(f *testing.F) {
+	f.Add("")
+	f.Add("{\ncontext_path /app/\nbase_url https://a.test/\nfooter \"<us> & you\"\nformats html json text xml problem\nreplace all\ntemplate 404.html\n}")
+	f.Add("/docs/* {\nfooter {host}{unknown}\n}")
+	f.Add("{\ncontext_path app\n}")
+	f.Add("{\nformats html html\n}")
+	f.Add("{\nfooter x {\ny\n}\n}")
+
+	f.Fuzz(func(t *testing.T, text string) {
+		// Not to read what the fuzzer names: an import, be it made of an environment variable, or a placeholder for a
+		// file, which might be /dev/zero.
+		if strings.Contains(text, "{$") {
+			skipInput(t, "an environment variable")
+			return
+		}
+		tokens, err := caddyfile.Tokenize([]byte("not_found "+text), "Caddyfile")
+		if err != nil {
+			skipInput(t, err)
+			return
+		}
+		for _, token := range tokens {
+			if strings.Contains(token.Text, "import") || strings.Contains(token.Text, "file.") {
+				skipInput(t, "an import or a file")
+				return
+			}
+		}
+		_ = new(Handler).UnmarshalCaddyfile(caddyfile.NewDispenser(tokens)) // whatever follows the directive
+
+		// Nor any other directive: they may read files, too.
+		d := caddyfile.NewDispenser(tokens)
+		d.Next()
+		d.NextSegment()
+		if d.Next() {
+			skipInput(t, "more than one directive")
+			return
+		}
+		config, adaptErr := adaptErr(":0 {\nnot_found " + text + "\n}")
+
+		segment := caddyfile.Segment(tokens)
+		httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
+		if len(segment) > 1 && (segment[1].Text == "*" || strings.HasPrefix(segment[1].Text, "/")) {
+			segment = slices.Delete(segment, 1, 2) // a matcher, which is no part of the handler
+		}
+		var parsed Handler
+		err = parsed.UnmarshalCaddyfile(caddyfile.NewDispenser(segment))
+		if d.Nesting() > 0 { // a block without end takes what ends the site
+			return
+		}
+		if err != nil || adaptErr != nil {
+			if adaptErr == nil {
+				t.Errorf("adapted as %s, though %v", config, err)
+			}
+			return
+		}
+		adapted := handlerOf(t, config)
+		if !reflect.DeepEqual(&parsed, adapted) {
+			t.Fatalf("got %+v from the Caddyfile, %+v from its JSON", &parsed, adapted)
+		}
+
+		if parsed.Template != "" {
+			parsed.Template, adapted.Template = "page.html", "page.html"
+		}
+		if got, want := provisionErr(t, adapted), provisionErr(t, &parsed); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("got the error %v from the JSON, %v from the Caddyfile", got, want)
+		} else if got != nil {
+			return
+		}
+		parsed.logger, adapted.logger = zap.NewNop(), zap.NewNop()
+		for _, format := range parsed.offered {
+			for _, target := range []string{"/docs/nothing?x=1", "/%3C\"'?{http.request.host}"} {
+				want, got := pageOf(t, &parsed, target, format.name), pageOf(t, adapted, target, format.name)
+				fieldsOf(t, want)
+				// a clock goes on from one page to the other, and a UUID is another one
+				if strings.Contains(text, "time") || strings.Contains(text, "duration") || strings.Contains(text, "uuid") {
+					continue
+				}
+				if got.body != want.body || !reflect.DeepEqual(got.Header, want.Header) {
+					t.Errorf("got the page\n%v\n%s\nfrom the JSON, and from the Caddyfile\n%v\n%s", got.Header, got.body, want.Header, want.body)
+				}
+			}
+		}
+	})
+}
+
+// handlerOf returns the only handler of a config.
+func handlerOf(t *testing.T, config []byte) *Handler {
+	t.Helper()
+	var c struct {
+		Apps struct {
+			HTTP struct {
+				Servers struct {
+					Srv0 struct {
+						Routes []struct{ Handle []json.RawMessage }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(config, &c); err != nil {
+		t.Fatal(err)
+	}
+	routes := c.Apps.HTTP.Servers.Srv0.Routes
+	if len(routes) != 1 || len(routes[0].Handle) != 1 {
+		t.Fatalf("there is not one handler in %s", config)
+	}
+	var module struct {
+		Module string `json:"handler"`
+		Handler
+	}
+	d := json.NewDecoder(bytes.NewReader(routes[0].Handle[0]))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&module); err != nil || module.Module != "not_found" {
+		t.Fatalf("%v: %s", err, config)
+	}
+	return &module.Handler
+}
+
+// pageOf returns the page that a handler makes for a request target.
+func pageOf(t *testing.T, h *Handler, target, format string) response {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RequestURI, r.Host = target, "a.test"
+	r.Header.Set("Accept", acceptOf[format])
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), rec, &caddyhttp.Server{})
+	if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	return response{rec.Result(), rec.Body.String()}
+}
