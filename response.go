@@ -116,20 +116,15 @@ func (rw *responseWriter) WriteHeader(status int) {
 
 // isUnanswered reports whether a status stands for no answer at all. Two of Caddy's handlers make one
 // of it: intercept writes the status 0 that it recorded, which would panic further up; templates
-// renders the empty buffer and sends it as a 200. The latter differs from a wanted 200 in that the
-// end of the chain was reached. Should a body follow all the same, it implies the 200.
+// renders the empty buffer and sends it as a 200. They differ from a wanted 200, and from a backend's
+// invalid status, in that the end of the chain was reached. Should a body follow all the same, it
+// implies the 200.
 func (rw *responseWriter) isUnanswered(status int) bool {
-	switch status {
-	case 0:
-		return true
-	case http.StatusOK:
-		if !isUnhandled(varsOf(rw.exchange.Context)) {
-			return false
-		}
-		length := rw.Header().Get("Content-Length")
-		return length == "0" || length == "" && rw.request.Method == http.MethodHead
+	if status != 0 && status != http.StatusOK || !isUnhandled(varsOf(rw.exchange.Context)) {
+		return false
 	}
-	return false
+	length := rw.Header().Get("Content-Length")
+	return status == 0 || length == "0" || length == "" && rw.request.Method == http.MethodHead
 }
 
 // A replaced body is read off for the sake of the backend's connection, which can be used again only when
