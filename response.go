@@ -238,16 +238,21 @@ func restore(header http.Header, field string, values []string) {
 
 // describesContent reports whether a header field speaks of the content that a page replaces, its
 // freshness included (RFC 9110, section 8; RFC 9530; RFC 9111, section 5), or of its framing.
+//
+// What tells one kind of cache how long that content is fresh goes as well, for such a cache then ignores
+// Cache-Control (RFC 9213, section 2.2), and would keep a page that echoes an address. By convention
+// these fields end in -Cache-Control; the others are older.
 func describesContent(field string) bool {
-	switch http.CanonicalHeaderKey(field) {
+	switch field = http.CanonicalHeaderKey(field); field {
 	case "Content-Length", "Content-Encoding", "Content-Type", "Content-Language", "Content-Location",
 		"Content-Disposition", "Content-Range", "Content-Md5",
 		"Content-Digest", "Repr-Digest", "Digest", "Etag", "Last-Modified", "Accept-Ranges",
 		"Cache-Control", "Expires", "Pragma", "Age",
+		"Surrogate-Control", "Edge-Control", "X-Accel-Expires",
 		"Trailer", "Transfer-Encoding", "Refresh":
 		return true
 	}
-	return strings.HasPrefix(field, http.TrailerPrefix)
+	return strings.HasSuffix(field, "-Cache-Control") || strings.HasPrefix(field, http.TrailerPrefix)
 }
 
 // variesByAccept reports whether a Vary field has Accept, or *, among its members.

@@ -20,11 +20,14 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		"Content-Range": "bytes */1", "Content-MD5": "Q2hlY2sgSW50ZWdyaXR5IQ==", "Content-Digest": "sha-256=:a:",
 		"Repr-Digest": "sha-256=:a:", "Digest": "sha-256=a", "ETag": `"1"`, "Last-Modified": "Sat, 21 Nov 2026 11:00:00 GMT",
 		"Accept-Ranges": "bytes", "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "Pragma": "public", "Age": "7", "Refresh": "1",
+		"CDN-Cache-Control": "max-age=600", "Cloudflare-CDN-Cache-Control": "max-age=600", "Surrogate-Control": "max-age=600",
+		"Edge-Control": "!no-store, max-age=600", "X-Accel-Expires": "600",
 	}
 	stay := map[string]string{
 		"Access-Control-Allow-Origin": "https://b.test", "Access-Control-Allow-Credentials": "true", "Traceparent": "00-1-2-03",
 		"X-Request-Id": "7", "WWW-Authenticate": "Basic", "Strict-Transport-Security": "max-age=1", "Link": "</a>; rel=preload",
-		"Location": "/elsewhere", "Retry-After": "1", "Content-Security-Policy-Report-Only": "default-src 'self'",
+		"Location": "/elsewhere", "Retry-After": "1", "Clear-Site-Data": `"cache"`, "Surrogate-Key": "shop", "X-Cache-Controlled": "yes",
+		"Content-Security-Policy-Report-Only": "default-src 'self'",
 	}
 	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
