@@ -125,7 +125,7 @@ func visibleLines(t testing.TB, page string) (lines []string) {
 			switch n.Data {
 			case "head", "script", "style":
 				return
-			case "strong", "dt", "dd", "span": // the page shows dt and dd inline
+			case "strong", "dt", "dd", "span", "a": // the page shows dt and dd inline
 			default:
 				block = true
 			}
