@@ -341,7 +341,13 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 	for name, site := range behind {
 		add(name, site)
 	}
-	add("warned of", "route {\nTEMPLATES\nnot_found FED\n}")
+	warnedOf := map[string]string{
+		"behind templates in a route":         "route {\nTEMPLATES\nnot_found FED\n}",
+		"behind the templates around a block": "TEMPLATES\nhandle {\nnot_found FED\n}",
+	}
+	for name, site := range warnedOf {
+		add(name, site)
+	}
 	s := startCaddy(t, caddyfile)
 
 	texts := []string{
@@ -382,9 +388,11 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 		})
 	}
 
-	// What the README warns of is true, and this test would see it.
-	if res := send(t, "warned of", texts[0], "text/plain"); !strings.Contains(res.body, "\n"+secret+" "+secret) {
-		t.Errorf("behind templates, got %s", res.body)
+	// what the README warns of is true, and this test would see it
+	for name := range warnedOf {
+		if res := send(t, name, texts[0], "text/plain"); !strings.Contains(res.body, "\n"+secret+" "+secret) {
+			t.Errorf("%s: got %s", name, res.body)
+		}
 	}
 }
 

@@ -2,9 +2,13 @@ package notfound
 
 import (
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -79,5 +83,39 @@ func TestReadmeCaddyfilesLoad(t *testing.T) {
 	}
 	if loaded == 0 {
 		t.Error("the README has no Caddyfile")
+	}
+}
+
+// TestSecurityNamesTestsThatExist looks up each test that SECURITY.md names.
+func TestSecurityNamesTestsThatExist(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := make(map[string]bool)
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil {
+				exists[fn.Name.Name] = true
+			}
+		}
+	}
+
+	text, err := os.ReadFile("SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`).FindAllString(string(text), -1)
+	if len(names) == 0 {
+		t.Error("SECURITY.md names no test")
+	}
+	for _, name := range names {
+		if !exists[name] {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }
