@@ -558,7 +558,8 @@ func (b *rawBackend) asked(t testing.TB, n int) (requests []string) {
 // client asked, or the connection ends.
 func TestRequestsAndAnswersStayInStep(t *testing.T) {
 	b := startRawBackend(t, func(string, string) string { return "" })
-	s := startCaddy(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+b.addr+"\n}")
+	// without Caddy's own timeout for bodies, which stands between net/http and the body of a request
+	s := startCaddy(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+b.addr+"\n}", "servers {\ntimeouts {\nread_body_idle -1s\n}\n}")
 
 	const (
 		host     = "Host: a.test\r\n"
@@ -623,7 +624,7 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 			go func() { _, _ = io.WriteString(conn, tt.request+last) }() // which fails where the connection ends early
 
 			var answered []string
-			var refused, brokeOff bool
+			refused := false
 			r := bufio.NewReader(conn)
 			for {
 				method := http.MethodGet
@@ -642,12 +643,13 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 					t.Fatal(err)
 				}
 				who := res.Header.Get("X-For")
+				if res.StatusCode == http.StatusBadGateway && len(answered) < len(tt.asks) {
+					who = tt.asks[len(answered)] // it reached the backend, and broke off
+				}
 				switch {
 				case res.StatusCode == http.StatusContinue:
-				case refused || brokeOff:
+				case refused:
 					t.Errorf("after a refusal: %s %q", res.Status, who)
-				case res.StatusCode == http.StatusBadGateway && len(answered) < len(tt.asks):
-					brokeOff = true
 				case who == "":
 					refused = true
 					if res.StatusCode != http.StatusBadRequest && res.StatusCode != http.StatusNotImplemented {
@@ -655,17 +657,13 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 					}
 				default:
 					answered = append(answered, who)
-					if method != http.MethodHead {
+					if method != http.MethodHead && res.StatusCode != http.StatusBadGateway {
 						_, path, _ := strings.Cut(who, " ")
 						response{res, string(body)}.wantPage(t, method, "http://a.test"+path, "")
 					}
 				}
 			}
 
-			if brokeOff {
-				refused = true
-				answered = append(answered, tt.asks[len(answered)])
-			}
 			if asked := b.asked(t, len(answered)); !slices.Equal(answered, asked) {
 				t.Errorf("the answers are to %q, and the backend was asked %q", answered, asked)
 			}
