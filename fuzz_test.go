@@ -57,6 +57,7 @@ var (
 	validHost      = regexp.MustCompile(`^` + authorityPattern + `$`)
 	escapes        = regexp.MustCompile(escapePattern)
 	absoluteForm   = regexp.MustCompile(`(?s)^([^:/?#]+:)(?:(//)([^/?#]*))?(.*)$`) // as in RFC 3986, appendix B
+	contextMessage = regexp.MustCompile(`^No endpoint GET (?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|` + escapePattern + `)*)?/missing\.html\.$`)
 	messagePattern = regexp.MustCompile("^No endpoint ([!#$%&'*+.^_`|~0-9A-Za-z-]+) /missing\\.html\\.$")
 )
 
@@ -528,16 +529,37 @@ func FuzzCaddyfile(f *testing.F) {
 			return
 		}
 		parsed.logger, adapted.logger = zap.NewNop(), zap.NewNop()
-		for _, format := range parsed.offered {
-			for _, target := range []string{"/docs/nothing?x=1", "/%3C\"'?{http.request.host}"} {
+		// a clock goes on from one page to the other, and a UUID is another one
+		changes := strings.Contains(text, "time") || strings.Contains(text, "duration") || strings.Contains(text, "uuid")
+		for _, target := range []string{"/docs/nothing?x=1", "/%3C\"'?{http.request.host}"} {
+			var first fields
+			var footer string // which problem details have none of
+			for _, format := range parsed.offered {
 				want, got := pageOf(t, &parsed, target, format.name), pageOf(t, adapted, target, format.name)
-				fieldsOf(t, want)
-				// a clock goes on from one page to the other, and a UUID is another one
-				if strings.Contains(text, "time") || strings.Contains(text, "duration") || strings.Contains(text, "uuid") {
+				f := fieldsOf(t, got)
+				if !uriPattern.MatchString(f.URI) || !contextMessage.MatchString(f.Message) || strings.Contains(f.Message, "//missing.html") {
+					t.Errorf("%s: got %+v", format.name, f)
+				}
+				if changes {
 					continue
 				}
 				if got.body != want.body || !reflect.DeepEqual(got.Header, want.Header) {
 					t.Errorf("got the page\n%v\n%s\nfrom the JSON, and from the Caddyfile\n%v\n%s", got.Header, got.body, want.Header, want.body)
+				}
+				if format.name != "problem" {
+					if footer == "" {
+						footer = f.Footer
+					}
+					if f.Footer != footer || footer == "" {
+						t.Errorf("%s: got the footer %q, and in another format %q", format.name, f.Footer, footer)
+					}
+				}
+				f.Footer = ""
+				if first == (fields{}) {
+					first = f
+				}
+				if f != first {
+					t.Errorf("%s: got %+v, and in another format %+v", format.name, f, first)
 				}
 			}
 		}
