@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -97,9 +96,9 @@ func parseBenchmarks(out string) (all []*benchmark, err error) {
 // microMarkdown has the benchmarks in tables, for people.
 func microMarkdown(all []*benchmark, groups []microGroup) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Medians of %d rounds, with %s on one core. The time is that of a compiled route, for a request that Caddy has prepared. Own is what a\n"+
+	fmt.Fprintf(&b, "%s.\n\nMedians of %d rounds, on one core. The time is that of a compiled route, for a request that Caddy has prepared. Own is what a\n"+
 		"handler adds to that of `%s`, which only calls the next handler, and the ratio is of what is own to that of the first.\n",
-		len(all[0].ns), runtime.Version(), reference)
+		machine(), len(all[0].ns), reference)
 	for _, g := range groups {
 		var group []*benchmark
 		var next *benchmark

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -12,20 +13,24 @@ import (
 	"time"
 )
 
-// environment says what was measured on, and with what.
-func (b *bench) environment(ctx context.Context) string {
+// machine says when and where something is measured.
+func machine() string {
 	read := func(file, pattern string) string {
 		content, _ := os.ReadFile(file)
-		return submatch(regexp.MustCompile(pattern), string(content))
+		return cmp.Or(submatch(regexp.MustCompile(pattern), string(content)), "unknown")
 	}
+	return fmt.Sprintf("Measured on %s: %s, %d cores, Linux %s, %s", time.Now().Format(time.DateOnly),
+		read("/proc/cpuinfo", `(?m)^model name\s*: (.+)$`), runtime.NumCPU(), read("/proc/sys/kernel/osrelease", `(.+)`), runtime.Version())
+}
+
+// environment says what was measured on, and with what.
+func (b *bench) environment(ctx context.Context) string {
 	version := func(program string, args ...string) string {
 		out, _ := exec.CommandContext(ctx, b.programs[program], args...).CombinedOutput() // wrk fails after it
 		return submatch(regexp.MustCompile(`(\d+(?:\.\d+)+)`), string(out))
 	}
-	return fmt.Sprintf("Measured on %s: %s, %d cores, Linux %s, %s, Caddy %s, nginx %s, wrk %s, h2load %s.",
-		time.Now().Format(time.DateOnly),
-		read("/proc/cpuinfo", `(?m)^model name\s*: (.+)$`), runtime.NumCPU(), read("/proc/sys/kernel/osrelease", `(.+)`),
-		runtime.Version(), b.caddy, version("nginx", "-v"), version("wrk", "-v"), version("h2load", "--version"))
+	return fmt.Sprintf("%s, Caddy %s, nginx %s, wrk %s, h2load %s.",
+		machine(), b.caddy, version("nginx", "-v"), version("wrk", "-v"), version("h2load", "--version"))
 }
 
 // ticks are the time that the server's core has worked, and the server itself.
