@@ -214,6 +214,10 @@ func wantsPage(res *http.Response, without outcome) bool {
 	case res.StatusCode != http.StatusNotFound:
 		return false
 	}
+	// what is meant for the connection does not get past Caddy (RFC 9110, section 7.6.1)
+	for _, field := range strings.Split(strings.Join(res.Header["Connection"], ","), ",") {
+		res.Header.Del(strings.TrimSpace(field))
+	}
 	mediaType, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	pages := []string{"", "text/html", "application/xhtml+xml", "text/plain"}
 	return res.Header.Get("Content-Length") == "0" || slices.Contains(pages, strings.ToLower(strings.TrimSpace(mediaType)))
