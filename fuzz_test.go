@@ -535,7 +535,7 @@ func FuzzCaddyfile(f *testing.F) {
 			var first fields
 			var footer string // which problem details have none of
 			for _, format := range parsed.offered {
-				want, got := pageOf(t, &parsed, target, format.name), pageOf(t, adapted, target, format.name)
+				want, got := makePage(t, &parsed, target, format.name), makePage(t, adapted, target, format.name)
 				f := fieldsOf(t, got)
 				if !uriPattern.MatchString(f.URI) || !contextMessage.MatchString(f.Message) || strings.Contains(f.Message, "//missing.html") {
 					t.Errorf("%s: got %+v", format.name, f)
@@ -599,8 +599,8 @@ func handlerOf(t *testing.T, config []byte) *Handler {
 	return &module.Handler
 }
 
-// pageOf returns the page that a handler makes for a request target.
-func pageOf(t *testing.T, h *Handler, target, format string) response {
+// makePage returns the page that a handler makes for a request target.
+func makePage(t *testing.T, h *Handler, target, format string) response {
 	t.Helper()
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "/", nil)

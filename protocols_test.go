@@ -53,6 +53,16 @@ func startEveryProtocol(t *testing.T, sites map[string]string) *everyProtocol {
 		awaitTLS(t, tlsAddr, name)
 	}
 
+	s.clients = protocolClients(t, s.addr, tlsAddr)
+	for _, c := range s.clients {
+		c.CheckRedirect = s.CheckRedirect
+	}
+	return s
+}
+
+// protocolClients makes a client for each version of HTTP, none of which shares a connection with another.
+func protocolClients(t *testing.T, addr, tlsAddr string) (clients []*protocolClient) {
+	t.Helper()
 	dial := func(addr string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -61,11 +71,10 @@ func startEveryProtocol(t *testing.T, sites map[string]string) *everyProtocol {
 	add := func(name, scheme string, transport http.RoundTripper) {
 		c := &protocolClient{name: name, scheme: scheme}
 		c.Transport = transport
-		c.CheckRedirect = s.CheckRedirect
-		s.clients = append(s.clients, c)
+		clients = append(clients, c)
 	}
 	clearText := func(set func(*http.Protocols)) *http.Transport {
-		transport := &http.Transport{DialContext: dial(s.addr), DisableCompression: true, Protocols: new(http.Protocols)}
+		transport := &http.Transport{DialContext: dial(addr), DisableCompression: true, Protocols: new(http.Protocols)}
 		set(transport.Protocols)
 		t.Cleanup(transport.CloseIdleConnections)
 		return transport
@@ -82,12 +91,12 @@ func startEveryProtocol(t *testing.T, sites map[string]string) *everyProtocol {
 	overQUIC.DisableCompression = true
 	t.Cleanup(func() { overQUIC.Close() })
 
-	add("HTTP/1.0", "http", &http10{s.addr})
+	add("HTTP/1.0", "http", &http10{addr})
 	add("HTTP/1.1", "http", clearText(func(p *http.Protocols) { p.SetHTTP1(true) }))
 	add("HTTP/2.0 in clear text", "http", clearText(func(p *http.Protocols) { p.SetUnencryptedHTTP2(true) }))
 	add("HTTP/2.0", "https", overTLS)
 	add("HTTP/3.0", "https", overQUIC)
-	return s
+	return clients
 }
 
 // h2cBackend starts a backend that speaks HTTP/2 in clear text.

@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -209,9 +210,6 @@ func TestReplacesWhateverTheBodyIs(t *testing.T) {
 // endless is a body without end.
 type endless struct{}
 
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	return len(p), nil
-}
+var xs = bytes.Repeat([]byte{'x'}, 32<<10)
+
+func (endless) Read(p []byte) (int, error) { return copy(p, xs), nil }

@@ -283,6 +283,14 @@ func captureLogs(t testing.TB) *logBuffer {
 	return l
 }
 
+// take returns what was logged since the last call, and forgets it.
+func (l *logBuffer) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.buf.Reset()
+	return l.buf.String()
+}
+
 // entries returns the log entries with a message that a filter accepts.
 func (l *logBuffer) entries(t testing.TB, message string, filter func(map[string]any) bool) (entries []map[string]any) {
 	t.Helper()
