@@ -96,8 +96,9 @@ func parseBenchmarks(out string) (all []*benchmark, err error) {
 // microMarkdown has the benchmarks in tables, for people.
 func microMarkdown(all []*benchmark, groups []microGroup) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s.\n\nMedians of %d rounds, on one core. The time is that of a compiled route, for a request that Caddy has prepared. Own is what a\n"+
-		"handler adds to that of `%s`, which only calls the next handler, and the ratio is of what is own to that of the first.\n",
+	fmt.Fprintf(&b, "%s.\n\nMedians of %d rounds, on one core. The time is that of a compiled route, for a request that Caddy has prepared, without the garbage\n"+
+		"collector's. Own is what a handler adds to that of `%s`, which only calls the next handler, and the ratio is of what is own to\n"+
+		"that of the first.\n",
 		machine(), len(all[0].ns), reference)
 	for _, g := range groups {
 		var group []*benchmark
