@@ -23,10 +23,10 @@ const (
 	margin     = 20
 )
 
-var chartNotes = []string{
-	"Requests per second, " + chartedProtocol + ", a server on one core. Each group has a scale of its own.",
-	"† The limit was the load or the backend, not the server.",
-}
+const (
+	chartNote = "Requests per second, " + chartedProtocol + ", a server on one core. Each group has a scale of its own."
+	limitNote = "† The limit was the load or the backend, not the server."
+)
 
 // The background is the chart's own, as a page may be dark where the visitor's scheme is light. The colors are
 // those of the built-in 404 page.
@@ -84,7 +84,11 @@ func chart(r *results) (string, error) {
 		bars.WriteString("</g>\n")
 	}
 	y += margin
-	for _, note := range chartNotes {
+	notes := []string{chartNote}
+	if strings.Contains(bars.String(), "†") {
+		notes = append(notes, limitNote)
+	}
+	for _, note := range notes {
 		fmt.Fprintf(&bars, "<text class=\"note\" x=\"%d\" y=\"%d\">%s</text>\n", margin, y, note)
 		y += noteHeight
 	}
