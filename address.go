@@ -14,8 +14,8 @@ import (
 // base is what an address begins with: a scheme and an authority, or a base_url and nothing more.
 type base struct{ prefix, authority string }
 
-// base finds what the address of a request begins with. host is the Host that the client sent, and trusted
-// tells whether it is a trusted proxy.
+// base finds what the address of a request begins with. host is the Host that the client sent, and trusted tells
+// whether the client is a trusted proxy.
 func (h *Handler) base(r *http.Request, host string, trusted bool, repl *caddy.Replacer) base {
 	if h.baseURL.perRequest {
 		if url, err := parseBaseURL(h.baseURL.resolve(repl)); err == nil {

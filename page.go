@@ -32,8 +32,8 @@ const missingPage = "/missing.html"
 
 var pagePool = sync.Pool{New: func() any { return new(page) }}
 
-// newPage makes the page for a request. host is the Host that the client sent, and trusted tells whether it
-// is a trusted proxy.
+// newPage makes the page for a request. host is the Host that the client sent, and trusted tells whether the
+// client is a trusted proxy.
 func (h *Handler) newPage(r *http.Request, host string, trusted bool, repl *caddy.Replacer) *page {
 	method, target := r.Method, r.RequestURI
 	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
