@@ -120,11 +120,17 @@ func (rw *responseWriter) WriteHeader(status int) {
 // invalid status, in that the end of the chain was reached. Should a body follow all the same, it
 // implies the 200.
 func (rw *responseWriter) isUnanswered(status int) bool {
-	if status != 0 && status != http.StatusOK || !isUnhandled(varsOf(rw.exchange.Context)) {
+	switch status {
+	case 0:
+	case http.StatusOK:
+		length := rw.Header().Get("Content-Length")
+		if length != "0" && (length != "" || rw.request.Method != http.MethodHead) {
+			return false
+		}
+	default:
 		return false
 	}
-	length := rw.Header().Get("Content-Length")
-	return status == 0 || length == "0" || length == "" && rw.request.Method == http.MethodHead
+	return isUnhandled(varsOf(rw.exchange.Context))
 }
 
 // A replaced body is read off for the sake of the backend's connection, which can be used again only when
