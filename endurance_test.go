@@ -503,8 +503,12 @@ func (l *mixedLoad) send(c *loadClient, req *http.Request) (*http.Response, erro
 }
 
 // isUnread reports whether an error is one of a connection that was idle or just about to be accepted when a reload closed it. The
-// end of a connection without a response is unexpected to HTTP/2 and to http.ReadResponse.
+// end of a connection without a response is unexpected to HTTP/2 and to http.ReadResponse; where it comes before the server's
+// settings, the error of HTTP/2 has no name.
 func isUnread(err error) bool {
+	if strings.HasSuffix(err.Error(), "http2: client conn could not be established") {
+		return true
+	}
 	return slices.ContainsFunc([]error{syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed}, func(target error) bool {
 		return errors.Is(err, target)
 	})
