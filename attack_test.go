@@ -452,31 +452,11 @@ type rawBackend struct {
 // an answer that tells whom it is for. A request to /unread… is answered ahead of its body.
 func startRawBackend(t *testing.T, answer func(method, path string) string) *rawBackend {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &rawBackend{addr: ln.Addr().String(), ends: make(chan struct{}, 1000)}
-	var serving sync.WaitGroup
-	stop := make(chan struct{})
-	serving.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				go func() { <-stop; conn.Close() }()
-				b.serve(conn, answer)
-				conn.Close()
-				b.ends <- struct{}{}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		ln.Close()
-		close(stop)
-		serving.Wait()
+	b := &rawBackend{ends: make(chan struct{}, 1000)}
+	b.addr = acceptTCP(t, func(conn net.Conn) {
+		b.serve(conn, answer)
+		conn.Close()
+		b.ends <- struct{}{}
 	})
 	return b
 }
@@ -859,13 +839,9 @@ func TestTimeoutsEndSlowClients(t *testing.T) {
 	}
 }
 
-// memory returns the bytes in use, without garbage.
-func memory() int64 {
-	// what is in a sync.Pool outlives one collection
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
+// bytesInUse returns the bytes of the heap and of stacks that are in use, without garbage.
+func bytesInUse() int64 {
+	m := memory()
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
@@ -876,7 +852,7 @@ func TestIdleConnectionsHoldNothingOfThePage(t *testing.T) {
 	s := startConfig(t, adapt(t, "{\n"+globalOptions+"}\nhttp://with.test:0 {\nnot_found\n}\nhttp://without.test:0 {\nrespond \""+strings.Repeat("x", 200)+"\" 404\n}"))
 
 	perConnection := func(host string) int64 {
-		goroutines, before := runtime.NumGoroutine(), memory()
+		goroutines, before := runtime.NumGoroutine(), bytesInUse()
 		conns := make([]net.Conn, n)
 		var r bufio.Reader
 		for i := range conns {
@@ -888,7 +864,7 @@ func TestIdleConnectionsHoldNothingOfThePage(t *testing.T) {
 			}
 		}
 		r.Reset(nil)
-		used := memory() - before
+		used := bytesInUse() - before
 
 		begin := time.Now()
 		for range 100 {
@@ -956,9 +932,9 @@ func TestAddressesLeaveNothingBehind(t *testing.T) {
 	}
 	flood(1000, "warm")
 	series() // has series of its own
-	before, seriesBefore := memory(), series()
+	before, seriesBefore := bytesInUse(), series()
 	flood(20_000, "distinct")
-	if rise := memory() - before; rise > 1<<20 {
+	if rise := bytesInUse() - before; rise > 1<<20 {
 		t.Errorf("%d KiB are left behind", rise>>10)
 	} else {
 		t.Logf("%d bytes are left behind", rise)

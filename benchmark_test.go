@@ -118,11 +118,6 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// prepare prepares a request, as Caddy's server does.
-func prepare(w http.ResponseWriter, r *http.Request) *http.Request {
-	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
-}
-
 // incoming is a request as net/http gives it to Caddy.
 func incoming(t testing.TB, target string, fields ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, target, nil)

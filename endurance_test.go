@@ -659,10 +659,7 @@ func (l *mixedLoad) report(t *testing.T) {
 }
 
 func heapInUse() int64 {
-	runtime.GC()
-	runtime.GC() // for what the pools held
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
+	m := memory()
 	return int64(m.HeapAlloc)
 }
 

@@ -29,27 +29,12 @@ func fastCGI(t testing.TB) string {
 // connection.
 func stallingFastCGI(t testing.TB) (addr string, closed <-chan struct{}) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
 	told := make(chan struct{}, 10)
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { conn.Close() })
-			go func() {
-				const stdout = "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\n<h1>theirs"
-				// FCGI_STDOUT of request 1
-				conn.Write(append([]byte{1, 6, 0, 1, 0, byte(len(stdout)), 0, 0}, stdout...))
-				io.Copy(io.Discard, conn)
-				told <- struct{}{}
-			}()
-		}
-	}()
-	return ln.Addr().String(), told
+	return acceptTCP(t, func(conn net.Conn) {
+		const stdout = "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\n<h1>theirs"
+		// FCGI_STDOUT of request 1
+		conn.Write(append([]byte{1, 6, 0, 1, 0, byte(len(stdout)), 0, 0}, stdout...))
+		io.Copy(io.Discard, conn)
+		told <- struct{}{}
+	}), told
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,31 +23,13 @@ type bytesBackend struct {
 
 func startBytesBackend(f *testing.F) *bytesBackend {
 	f.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
-	b := &bytesBackend{addr: ln.Addr().String()}
-	var conns sync.WaitGroup
-	conns.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			conns.Go(func() {
-				defer conn.Close()
-				// to the end of it, for a connection that is closed with something unread is reset, and what was
-				// written may be lost
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					_, _ = conn.Write(*b.answer.Load())
-				}
-			})
+	b := new(bytesBackend)
+	b.addr = acceptTCP(f, func(conn net.Conn) {
+		// to the end of it, for a connection that is closed with something unread is reset, and what was
+		// written may be lost
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = conn.Write(*b.answer.Load())
 		}
-	})
-	f.Cleanup(func() {
-		ln.Close()
-		conns.Wait()
 	})
 	return b
 }

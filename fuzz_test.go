@@ -24,7 +24,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -204,7 +203,7 @@ func FuzzRequest(f *testing.F) {
 			r.Method = method
 			r.Header.Set("Accept", acceptOf[format])
 			rec := httptest.NewRecorder()
-			r := caddyhttp.PrepareRequest(r, caddy.NewReplacer(), rec, &caddyhttp.Server{})
+			r := prepare(rec, r)
 			caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, trusted)
 			if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
 				t.Fatal(err)
@@ -606,7 +605,7 @@ func makePage(t *testing.T, h *Handler, target, format string) response {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RequestURI, r.Host = target, "a.test"
 	r.Header.Set("Accept", acceptOf[format])
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), rec, &caddyhttp.Server{})
+	r = prepare(rec, r)
 	if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
 		t.Fatal(err)
 	}

@@ -252,34 +252,49 @@ type logBuffer struct {
 	buf bytes.Buffer
 }
 
-// captureLogs receives logs over TCP, which Caddy's net writer sends.
-func captureLogs(t testing.TB) *logBuffer {
+// acceptTCP serves each connection to a port of the kernel's choice, until the test ends, which closes what is left.
+func acceptTCP(t testing.TB, serve func(net.Conn)) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &logBuffer{output: "net " + ln.Addr().String()}
-	var conns sync.WaitGroup
-	conns.Go(func() {
+	ctx, stop := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			conns.Go(func() {
+			serving.Go(func() {
 				defer conn.Close()
-				lines := bufio.NewScanner(conn)
-				lines.Buffer(nil, 1<<20)
-				for lines.Scan() {
-					l.mu.Lock()
-					l.buf.Write(append(lines.Bytes(), '\n'))
-					l.mu.Unlock()
-				}
+				defer context.AfterFunc(ctx, func() { conn.Close() })()
+				serve(conn)
 			})
 		}
 	})
-	t.Cleanup(func() { ln.Close() })
+	t.Cleanup(func() {
+		ln.Close()
+		stop()
+		serving.Wait()
+	})
+	return ln.Addr().String()
+}
+
+// captureLogs receives logs over TCP, which Caddy's net writer sends.
+func captureLogs(t testing.TB) *logBuffer {
+	t.Helper()
+	l := new(logBuffer)
+	l.output = "net " + acceptTCP(t, func(conn net.Conn) {
+		lines := bufio.NewScanner(conn)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			l.mu.Lock()
+			l.buf.Write(append(lines.Bytes(), '\n'))
+			l.mu.Unlock()
+		}
+	})
 	return l
 }
 
@@ -361,12 +376,25 @@ func provisionErr(t testing.TB, h *Handler) error {
 	return h.Validate()
 }
 
+// prepare prepares a request, as Caddy's server does.
+func prepare(w http.ResponseWriter, r *http.Request) *http.Request {
+	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
+}
+
 // serve passes a request to a handler, as Caddy's server does, and to the next one behind it.
 func serve(h *Handler, w http.ResponseWriter, method, target string, next caddyhttp.HandlerFunc) error {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = "a.test"
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
-	return h.ServeHTTP(w, r, next)
+	return h.ServeHTTP(w, prepare(w, r), next)
+}
+
+// memory tells what memory is in use, without garbage.
+func memory() (m runtime.MemStats) {
+	// what is in a sync.Pool outlives one collection
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m
 }
 
 // checkGoroutines fails a test that leaves a goroutine of this module's or of a proxied request's behind.

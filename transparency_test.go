@@ -26,7 +26,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/net/websocket"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
@@ -538,7 +537,7 @@ func TestReadFromReachesTheConnection(t *testing.T) {
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			below := &recordingWriter{ResponseWriter: w}
-			r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), below, &caddyhttp.Server{})
+			r = prepare(below, r)
 			if err := handle(below, r); err != nil {
 				t.Error(err)
 			}
