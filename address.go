@@ -12,31 +12,33 @@ import (
 )
 
 // base is what an address begins with: a scheme and an authority, or a base_url and nothing more.
-type base struct{ prefix, authority string }
+type base struct {
+	prefix, authority string
+	configured        bool // by base_url
+}
 
-// base finds what the address of a request begins with. host is the Host that the client sent, and trusted tells
-// whether the client is a trusted proxy.
-func (h *Handler) base(r *http.Request, host string, trusted bool, repl *caddy.Replacer) base {
+// base finds what the address of a request begins with. trusted tells whether the client is a trusted proxy.
+func (h *Handler) base(r *http.Request, sent *received, trusted bool, repl *caddy.Replacer) base {
 	if h.baseURL.perRequest {
-		if url, err := parseBaseURL(h.baseURL.resolve(repl)); err == nil {
-			return base{url, ""}
+		if url, err := parseBaseURL(text{value: h.baseURL.resolve(repl)}); err == nil {
+			return base{url, "", true}
 		}
 	} else if h.baseURL.value != "" {
-		return base{h.baseURL.value, ""}
+		return base{h.baseURL.value, "", true}
 	}
 
-	b := base{"http://", host}
+	b := base{prefix: "http://", authority: sent.host}
 	if r.TLS != nil {
 		b.prefix = "https://"
 	}
 	if trusted {
-		switch proto := firstOf(r.Header["X-Forwarded-Proto"]); {
+		switch proto := firstMember(sent.forwardedProto); {
 		case strings.EqualFold(proto, "https"):
 			b.prefix = "https://"
 		case strings.EqualFold(proto, "http"):
 			b.prefix = "http://"
 		}
-		if host := firstOf(r.Header["X-Forwarded-Host"]); validAuthority(host) {
+		if host := firstMember(sent.forwardedHost); validAuthority(host) {
 			b.authority = host
 		}
 	}
@@ -57,22 +59,31 @@ func appendAddress(b []byte, method, target string, base base) []byte {
 		return base.append(b)
 
 	default: // absolute-form
-		if scheme, rest, _ := strings.Cut(target, ":"); strings.HasPrefix(rest, "//") {
+		scheme, rest, _ := strings.Cut(target, ":")
+		authority, hasAuthority := "", strings.HasPrefix(rest, "//")
+		if hasAuthority {
 			rest = rest[len("//"):]
 			end := strings.IndexAny(rest, "/?#")
 			if end < 0 {
 				end = len(rest)
 			}
 			userinfo := strings.LastIndexByte(rest[:end], '@') + 1
-			if authority := rest[userinfo:end]; validAuthority(authority) {
-				b = appendEncoded(b, scheme, &targetBytes)
-				b = append(b, "://"...)
-				b = append(b, authority...)
-			} else {
-				b = base.append(b)
-			}
-			target = rest[end:]
+			authority, rest = rest[userinfo:end], rest[end:]
 		}
+		switch {
+		case !hasAuthority && !base.configured:
+			return appendEncoded(b, target, &targetBytes) // urn:x is an address as it is
+		case validAuthority(authority) && !base.configured:
+			b = appendEncoded(b, scheme, &targetBytes)
+			b = append(b, "://"...)
+			b = append(b, authority...)
+		default:
+			b = base.append(b)
+		}
+		if rest != "" && rest[0] != '/' && rest[0] != '?' {
+			b = append(b, '/') // or the host would go on
+		}
+		target = rest
 	}
 	return appendEncoded(b, target, &targetBytes)
 }
@@ -82,12 +93,9 @@ func (a base) append(b []byte) []byte {
 	return append(b, a.authority...)
 }
 
-// firstOf returns the first member of a header field that is a list.
-func firstOf(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	first, _, _ := strings.Cut(values[0], ",")
+// firstMember returns the first member of a list.
+func firstMember(value string) string {
+	first, _, _ := strings.Cut(value, ",")
 	return strings.TrimSpace(first)
 }
 
@@ -102,8 +110,16 @@ func localAuthority(r *http.Request) string {
 	return "localhost"
 }
 
-// parseBaseURL checks a base URL, and gives it without the slash at its end.
-func parseBaseURL(s string) (string, error) {
+// parseBaseURL checks a base URL, and returns it without the slash at its end. Of one with placeholders it sees only how
+// it begins; for each request the rest is checked, and an invalid one is not used.
+func parseBaseURL(t text) (string, error) {
+	s := t.value
+	if t.perRequest {
+		if s[0] != '{' && !hasHTTPScheme(s) {
+			return "", fmt.Errorf("%q does not begin with http:// or https://", s)
+		}
+		return s, nil
+	}
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:

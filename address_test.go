@@ -125,7 +125,7 @@ http://b.test:0 {
 		t.Errorf("got %s", res.Proto)
 	}
 
-	if got := string(appendAddress(nil, "OPTIONS", "*", base{"https://", "a.test"})); got != "https://a.test" {
+	if got := string(appendAddress(nil, "OPTIONS", "*", base{prefix: "https://", authority: "a.test"})); got != "https://a.test" {
 		t.Errorf("got the address %q, want https://a.test", got)
 	}
 }
@@ -166,7 +166,10 @@ func TestForwardedFieldsCountFromTrustedProxiesOnly(t *testing.T) {
 		{"the protocol", []string{"X-Forwarded-Proto: HTTPS"}, "https://a.test/x"},
 		{"the host", []string{"X-Forwarded-Host: www.example.com:8443"}, "http://www.example.com:8443/x"},
 		{"IPv6", []string{"X-Forwarded-Host: [2001:db8::1]:1"}, "http://[2001:db8::1]:1/x"},
-		{"lists", []string{"X-Forwarded-Proto: https, http", "X-Forwarded-Host: one.test , two.test", "X-Forwarded-Host: three.test"}, "https://one.test/x"},
+		{"lists", []string{"X-Forwarded-Proto: https, http", "X-Forwarded-Host: one.test , two.test"}, "https://one.test/x"},
+		{"lines", []string{"X-Forwarded-Proto: http", "X-Forwarded-Proto: https", "X-Forwarded-Host: one.test", "X-Forwarded-Host: two.test"}, "https://two.test/x"},
+		{"lines of lists", []string{"X-Forwarded-Proto: http, http", "X-Forwarded-Proto: https, http", "X-Forwarded-Host: one.test, two.test", "X-Forwarded-Host: three.test, four.test"}, "https://three.test/x"},
+		{"an invalid last line", []string{"X-Forwarded-Proto: https", "X-Forwarded-Proto: ftp", "X-Forwarded-Host: one.test", "X-Forwarded-Host: <b>"}, "http://a.test/x"},
 		{"another protocol", []string{"X-Forwarded-Proto: gopher", "X-Forwarded-Host: www.example.com"}, "http://www.example.com/x"},
 		{"no protocol", []string{"X-Forwarded-Proto: ,https"}, "http://a.test/x"},
 		{"a path", []string{"X-Forwarded-Host: evil.test/x?"}, "http://a.test/x"},
@@ -195,7 +198,7 @@ func TestForwardedFieldsCountFromTrustedProxiesOnly(t *testing.T) {
 func TestBaseURL(t *testing.T) {
 	t.Setenv("NOT_FOUND_TEST_HOST", "env.example.com")
 	s := startCaddy(t, `
-http://a.test:0 {
+http://:0 {
 	not_found {
 		base_url https://www.example.com/app/
 	}
@@ -213,6 +216,26 @@ http://request.test:0 {
 	forwarded := "X-Forwarded-Host: other.test"
 	s.get(t, "http://a.test/x?y", forwarded).wantPage(t, "GET", "https://www.example.com/app/x?y", "")
 	s.get(t, "http://env.test/x", forwarded).wantPage(t, "GET", "https://env.example.com:8443/x", "")
+	// it is what every form of a target begins with
+	for target, want := range map[string]string{
+		"GET http://evil.example/x?y":        "https://www.example.com/app/x?y",
+		"GET http://me:secret@evil.example":  "https://www.example.com/app",
+		"GET https://evil.example?y":         "https://www.example.com/app?y",
+		"GET http:///x":                      "https://www.example.com/app/x",
+		"GET urn:x?y=http://evil.example":    "https://www.example.com/app/x?y=http://evil.example",
+		"GET javascript:alert(1)":            "https://www.example.com/app/alert(1)",
+		"CONNECT evil.example:443":           "https://www.example.com/app",
+		"GET *":                              "https://www.example.com/app",
+		"GET //evil.example/x":               "https://www.example.com/app//evil.example/x",
+		"GET http://evil.example/a/../b/%2e": "https://www.example.com/app/a/../b/%2e",
+	} {
+		method, _, _ := strings.Cut(target, " ")
+		host := "a.test"
+		if method == "CONNECT" {
+			host = "evil.example:443"
+		}
+		s.raw(t, method, target+" HTTP/1.1\r\nHost: "+host+"\r\nX-Forwarded-Host: other.test\r\nConnection: close\r\n\r\n").wantPage(t, method, want, "")
+	}
 	for base, want := range map[string]string{
 		"https://b.test/":         "https://b.test/x",
 		"HTTP://b.test:81/a/b":    "HTTP://b.test:81/a/b/x",
@@ -236,7 +259,7 @@ func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 	const uriBytes = unreserved + subDelims + ":/?@%"
 	for c := 0x21; c < 0x100; c++ {
 		for _, target := range []string{"/" + string([]byte{byte(c)}), "/a" + string([]byte{byte(c)}) + "0?" + string([]byte{byte(c), byte(c)})} {
-			address := string(appendAddress(nil, "GET", target, base{"http://", "a.test"}))
+			address := string(appendAddress(nil, "GET", target, base{prefix: "http://", authority: "a.test"}))
 			if i := strings.IndexFunc(address, func(r rune) bool { return !strings.ContainsRune(uriBytes, r) }); i >= 0 {
 				t.Errorf("target %q: the address %q has %q", target, address, address[i])
 			}

@@ -188,7 +188,7 @@ http://template.test:0 {
 	for i := range formats {
 		f := &formats[i]
 		send := func(t *testing.T, r request) response {
-			return s.only(t, r.method, r.method+" "+r.target+" HTTP/1.1\r\nHost: "+r.host+"\r\n"+r.fields+"Accept: "+f.mediaTypes[0]+"\r\nConnection: close\r\n\r\n")
+			return s.only(t, r.method, r.method+" "+r.target+" HTTP/1.1\r\nHost: "+r.host+"\r\n"+r.fields+"Accept: "+f.mediaType+"\r\nConnection: close\r\n\r\n")
 		}
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -267,12 +267,12 @@ func TestHostilePseudoHeaders(t *testing.T) {
 	for i := range formats {
 		f := &formats[i]
 		t.Run(f.name, func(t *testing.T) {
-			harmless, _ := send(t, "GET", "a.test", "/x", f.mediaTypes[0])
+			harmless, _ := send(t, "GET", "a.test", "/x", f.mediaType)
 			for _, text := range hostileTexts {
 				for what, target := range map[string][3]string{
 					"method": {text, "a.test", "/x"}, "authority": {"GET", text, "/x"}, "path": {"GET", "a.test", "/" + text},
 				} {
-					res, refused := send(t, target[0], target[1], target[2], f.mediaTypes[0])
+					res, refused := send(t, target[0], target[1], target[2], f.mediaType)
 					// Go's HTTP/2 server refuses line ends and an invalid authority, and Caddy a long method
 					if refused || res.StatusCode == http.StatusMethodNotAllowed {
 						if what == "path" && !strings.ContainsFunc(text, isControl) || what == "method" && !strings.ContainsFunc(text, isControl) && len(text) <= 32 {
@@ -366,7 +366,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 			t.Parallel()
 			for _, text := range texts {
 				for _, f := range formats {
-					res := send(t, name, text, f.mediaTypes[0])
+					res := send(t, name, text, f.mediaType)
 					if res.StatusCode != http.StatusNotFound || !strings.Contains(res.body, "No endpoint GET ") || strings.Contains(fmt.Sprint(res.Header, res.body), secret) {
 						t.Fatalf("%s as %s: got %d %s", text, f.name, res.StatusCode, res.body)
 					}
@@ -417,7 +417,7 @@ func TestFieldsOfProxiesDoNotChangeThePage(t *testing.T) {
 				fields = append(fields, "X-Forwarded-Host: evil.test", "X-Forwarded-Proto: https")
 			}
 			for i := range formats {
-				accept := "Accept: " + formats[i].mediaTypes[0]
+				accept := "Accept: " + formats[i].mediaType
 				plain := s.get(t, "http://a.test/x?y", accept)
 				fieldsOf(t, plain)
 				plain.wantHeader(t, "Vary", "Accept")
@@ -919,7 +919,7 @@ func TestAddressesLeaveNothingBehind(t *testing.T) {
 				if j == 0 {
 					target += long
 				}
-				fmt.Fprintf(&b, "M%d %s HTTP/1.1\r\nHost: %s%d.test\r\nAccept: %s\r\n\r\n", i+j, target, name, i+j, formats[j%len(formats)].mediaTypes[0])
+				fmt.Fprintf(&b, "M%d %s HTTP/1.1\r\nHost: %s%d.test\r\nAccept: %s\r\n\r\n", i+j, target, name, i+j, formats[j%len(formats)].mediaType)
 			}
 			go io.WriteString(conn, b.String())
 			for j := range batch {

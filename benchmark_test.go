@@ -206,7 +206,7 @@ func BenchmarkAnswer(b *testing.B) {
 	for _, format := range formats {
 		b.Run("not_found/"+format.name, func(b *testing.B) {
 			s := compile(b, "not_found", nil)
-			r := incoming(b, benchmarkTarget, "Accept: "+format.mediaTypes[0])
+			r := incoming(b, benchmarkTarget, "Accept: "+format.mediaType)
 			s.answer(b, r).wantHeader(b, "Content-Type", format.contentType)
 			s.benchmark(b, r)
 		})
@@ -322,7 +322,7 @@ func BenchmarkAccept(b *testing.B) {
 				fields = []string{"Accept: " + client.accept}
 			}
 			r := incoming(b, benchmarkTarget, fields...)
-			s.answer(b, r).wantHeader(b, "Content-Type", formatByName(client.format).contentType)
+			s.answer(b, r).wantHeader(b, "Content-Type", formatsByName(b, client.format)[0].contentType)
 			s.benchmark(b, r)
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		input string
 		want  Handler
-		err   string // a part of it; all of them name the file and the line
+		err   string // a part of it, and the line
 	}{
 		"nothing":      {input: "not_found"},
 		"empty block":  {input: "not_found {\n}"},
@@ -32,24 +34,29 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			want:  Handler{ContextPath: "/app", BaseURL: "https://a.test", Footer: "x", Formats: []string{"xml"}, Replace: "none", Template: "404.html"},
 		},
 
-		"stray argument":        {input: "not_found 404.html", err: "unexpected argument '404.html'"},
-		"unknown option":        {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path,"},
-		"repeated option":       {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice"},
-		"repeated formats":      {input: "not_found {\nformats html\nformats text\n}", err: "option 'formats' is given twice"},
-		"missing argument":      {input: "not_found {\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0"},
-		"no formats":            {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, json, problem and xml"},
-		"surplus argument":      {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces"},
-		"empty value":           {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty"},
-		"a block of option":     {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block"},
 		"empty block of option": {input: "not_found {\nfooter x {\n}\nreplace all\n}", want: Handler{Footer: "x", Replace: "all"}},
+		"placeholders": {
+			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\n}",
+			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} "},
+		},
+
+		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options, at Testfile:1"},
+		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path, base_url, footer, formats, replace and template, at Testfile:2"},
+		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, at Testfile:3"},
+		"repeated formats":  {input: "not_found {\nformats html\nformats text\n}", err: "option 'formats' is given twice, at Testfile:3"},
+		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0; quote a value that has spaces, at Testfile:3"},
+		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem and xml, at Testfile:2"},
+		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces, at Testfile:2"},
+		"empty value":       {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty; give it a value or leave it out, at Testfile:2"},
+		"a block of option": {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block, at Testfile:3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var h Handler
 			err := h.UnmarshalCaddyfile(caddyfile.NewTestDispenser(tt.input))
 			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(err.Error(), "Testfile:") {
-					t.Errorf("got the error %v, want one with %q and the line", err, tt.err)
+				if err == nil || err.Error() != tt.err {
+					t.Errorf("got the error\n%v\nwant\n%s", err, tt.err)
 				}
 				return
 			}
@@ -78,7 +85,8 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	}
 }
 
-// TestMistakesAreRefused loads each mistake as `caddy validate` does, from a Caddyfile and from JSON.
+// TestMistakesAreRefused loads each mistake as `caddy validate` does, from a Caddyfile and from JSON. The words are the
+// same, and one that can be told from the Caddyfile alone comes with its line.
 func TestMistakesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
@@ -92,6 +100,12 @@ func TestMistakesAreRefused(t *testing.T) {
 	unparsable := write("unparsable.html", "<p>{{.URI")
 	unknownFunc := write("function.html", "<p>{{uri}}")
 	unescapable := write("unescapable.html", "<a href='{{if .URI}}x'{{end}}>")
+
+	unknownField := write("field.html", "<p>\n<p>{{.Uri}}")
+	failing := write("failing.html", "<p>\n\n{{index .URI 99999}}")
+	empty := write("empty.html", "")
+	blank := write("blank.html", " \n\t{{if false}}x{{end}}\n")
+	defines := write("defines.html", `{{define "page"}}<p>{{.URI}}{{end}}`)
 
 	for name, tt := range map[string]struct{ option, value, err string }{
 		"context path without slash":        {"context_path", "app", `context_path: "app" does not begin with a slash; write it as in "/app"`},
@@ -112,25 +126,42 @@ func TestMistakesAreRefused(t *testing.T) {
 		"base URL of a placeholder":         {"base_url", "ftp://{http.request.host}", `does not begin with http:// or https://`},
 		"base URL of an unset variable":     {"base_url", "{env.NOT_FOUND_TEST_UNSET}", `base_url: "" is not an absolute http or https URL`},
 		"blank footer":                      {"footer", " \t", `is blank; write one line of text, or leave the option out`},
-		"footer of an unset variable":       {"footer", "{env.NOT_FOUND_TEST_UNSET}", `footer: "{env.NOT_FOUND_TEST_UNSET}" is blank`},
+		"footer of an unset variable":       {"footer", "{env.NOT_FOUND_TEST_UNSET}", `footer: "" is blank; write one line of text, or leave the option out`},
 		"footer of two lines":               {"footer", "one\ntwo", `footer: "one\ntwo" is not one line of text; leave out line breaks and control characters`},
 		"footer with a control character":   {"footer", "be\x07ll", `is not one line of text`},
 		"footer with another line end":      {"footer", "one\u2028two", `is not one line of text`},
-		"unknown format":                    {"formats", "yaml", `formats: unknown format "yaml"; the formats are text, html, json, problem and xml`},
+		"unknown format":                    {"formats", "yaml", `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem and xml`},
 		"repeated format":                   {"formats", "html text html", `formats: html is given twice; give each format once`},
 		"unknown mode":                      {"replace", "some", `replace: unknown mode "some"; it is pages, all or none`},
 		"missing template":                  {"template", filepath.Join(dir, "none.html"), "template: reading the file: open " + filepath.Join(dir, "none.html")},
 		"template that is a folder":         {"template", dir, "template: reading the file: "},
 		"template that does not parse":      {"template", unparsable, "template: parsing " + unparsable + ": "},
 		"template with an unknown function": {"template", unknownFunc, `function "uri" not defined`},
-		"template that cannot be escaped":   {"template", unescapable, "template: parsing " + unescapable + ": "},
+		"template that cannot be escaped":   {"template", unescapable, "template: trying " + unescapable + " on a sample page: "},
+		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri`},
+		"template that fails":               {"template", failing, "template: trying " + failing + ` on a sample page: template: failing.html:3:2: executing "failing.html" at <index .URI 99999>: error calling index`},
+		"empty template":                    {"template", empty, "template: " + empty + " renders a blank page; write the page at the top level of the file, outside of define"},
+		"blank template":                    {"template", blank, blank + " renders a blank page"},
+		"template of definitions only":      {"template", defines, defines + " renders a blank page"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := `"` + strings.ReplaceAll(tt.value, `"`, `\"`) + `"`
 			if tt.option == "formats" {
 				value = tt.value
 			}
-			fromCaddyfile := adapt(t, "{\n"+globalOptions+"}\nhttp://a.test:0 {\nnot_found {\n"+tt.option+" "+value+"\n}\n}")
+			// only JSON has one that its placeholder hides
+			expands := strings.Contains(tt.value, "{env.") || tt.option == "template"
+			fromCaddyfile, err := adaptErr("http://a.test:0 {\n\thandle {\n\t\tnot_found {\n\t\t\t" + tt.option + " " + value + "\n\t\t}\n\t}\n}")
+			switch {
+			case expands && err != nil:
+				t.Fatal(err)
+			case !expands && (err == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(err.Error(), ", at Caddyfile:4")):
+				t.Errorf("got the error\n%v\nwant one with\n%s, at Caddyfile:4", err, tt.err)
+			}
+			configs := [][]byte{}
+			if expands {
+				configs = append(configs, fromCaddyfile)
+			}
 
 			var encoded any = tt.value
 			if tt.option == "formats" {
@@ -140,9 +171,9 @@ func TestMistakesAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fromJSON := `{"admin":{"disabled":true},"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[{"handle":[` + string(handler) + `]}]}}}}}`
+			configs = append(configs, []byte(`{"admin":{"disabled":true},"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[{"handle":[`+string(handler)+`]}]}}}}}`))
 
-			for _, config := range [][]byte{fromCaddyfile, []byte(fromJSON)} {
+			for _, config := range configs {
 				var cfg caddy.Config
 				if err := json.Unmarshal(config, &cfg); err != nil {
 					t.Fatal(err)
@@ -165,10 +196,106 @@ func TestMistakesAreRefused(t *testing.T) {
 	})
 }
 
-func TestMistakeInCaddyfileNamesFileAndLine(t *testing.T) {
-	_, err := adaptErr("http://a.test:0 {\n\tnot_found {\n\t\tfoot x\n\t}\n}")
-	if err == nil || !strings.Contains(err.Error(), "Caddyfile:3") {
-		t.Errorf("got the error %v, want one with Caddyfile:3", err)
+// TestSameMatcherTwiceInOneBlock is refused, for Caddy would run both.
+func TestSameMatcherTwiceInOneBlock(t *testing.T) {
+	const second = "a second not_found with the same matcher in one block; put the options of both into one, or give it another matcher, at Caddyfile:"
+	for name, tt := range map[string]struct {
+		caddyfile string
+		line      int // of the second one; 0 where there is none
+	}{
+		"no matcher":              {":80 {\n\tnot_found\n\tnot_found {\n\t\tfooter x\n\t}\n}", 3},
+		"no matcher, and all":     {":80 {\n\tnot_found\n\tnot_found * {\n\t\tfooter x\n\t}\n}", 3},
+		"a path":                  {":80 {\n\tnot_found /a\n\tnot_found\n\n\tnot_found /a {\n\t\tfooter x\n\t}\n}", 5},
+		"a named matcher":         {":80 {\n\t@a method GET\n\tnot_found @a\n\tnot_found @a\n}", 4},
+		"the same by two names":   {":80 {\n\t@a path /a\n\t@b path /a\n\tnot_found @a\n\tnot_found @b\n}", 5},
+		"in a handle block":       {":80 {\n\tnot_found\n\thandle {\n\t\tnot_found\n\t\tnot_found\n\t}\n}", 5},
+		"in a route block":        {":80 {\n\troute {\n\t\tnot_found\n\t\trespond /a a\n\t\tnot_found\n\t}\n}", 5},
+		"in a named route":        {"&(a) {\n\tnot_found\n\tnot_found\n}\n:80 {\n\tinvoke a\n}", 3},
+		"in handle_errors":        {":80 {\n\thandle_errors {\n\t\tnot_found\n\t\tnot_found\n\t}\n}", 4},
+		"an imported one":         {"(a) {\n\tnot_found\n}\n:80 {\n\timport a\n\tnot_found\n}", 6},
+		"two sites":               {":80 {\n\tnot_found\n}\n:81 {\n\tnot_found\n}", 0},
+		"two sites in one import": {"(a) {\n\tnot_found\n}\n:80 {\n\timport a\n}\n:81 {\n\timport a\n}", 0},
+		"a site and its blocks":   {":80 {\n\tnot_found\n\thandle /a {\n\t\tnot_found\n\t}\n\thandle /b {\n\t\tnot_found\n\t}\n\thandle_errors {\n\t\tnot_found\n\t}\n}", 0},
+		"two named routes":        {"&(a) {\n\tnot_found\n}\n&(b) {\n\tnot_found\n}\n:80 {\n\tinvoke a\n\tinvoke b\n\tnot_found\n}", 0},
+		"other matchers":          {":80 {\n\t@a method GET\n\t@b method PUT\n\tnot_found @a\n\tnot_found @b\n\tnot_found /a\n\tnot_found /b\n\tnot_found\n}", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := adaptErr(tt.caddyfile)
+			switch {
+			case tt.line == 0 && err != nil:
+				t.Error(err)
+			case tt.line > 0 && (err == nil || !strings.Contains(err.Error(), second+strconv.Itoa(tt.line))):
+				t.Errorf("got the error\n%v\nwant one with\n%s%d", err, second, tt.line)
+			}
+		})
+	}
+}
+
+// TestBlocksHaveGroupsOfTheirOwn adapts a Caddyfile with a not_found in each kind of block.
+func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
+	const caddyfile = `
+&(a) {
+	not_found
+	handle {
+		not_found
+		not_found /a
+	}
+}
+&(b) {
+	not_found
+	respond b
+}
+:80 {
+	not_found
+	not_found /a
+	route {
+		not_found
+	}
+	invoke a
+	handle_errors {
+		not_found
+	}
+}
+:81 {
+	not_found
+	invoke b
+}`
+	config := string(adapt(t, caddyfile))
+	groups := regexp.MustCompile(`"group":"(not_found[^"]*)"`).FindAllStringSubmatch(config, -1)
+	members := make(map[string]int)
+	for _, group := range groups {
+		members[group[1]]++
+	}
+	want := map[string]int{
+		"not_found_route0": 1, "not_found_route1": 2, "not_found_route2": 1, // in named routes
+		"not_found0": 2, "not_found1": 1, "not_found2": 1, "not_found3": 1,
+	}
+	if !reflect.DeepEqual(members, want) {
+		t.Errorf("got the groups %v, want %v:\n%s", members, want, config)
+	}
+	if again := string(adapt(t, caddyfile)); again != config {
+		t.Errorf("adapted again, it is\n%s\nand was\n%s", again, config)
+	}
+}
+
+// TestValidateIsReadOnly has Caddy's guide for it.
+func TestValidateIsReadOnly(t *testing.T) {
+	h := &Handler{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y ", Formats: []string{"json"}, Replace: "all"}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	t.Cleanup(cancel)
+	if err := h.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	before := *h
+	if err := h.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(*h, before) {
+		t.Errorf("got %+v, and before %+v", *h, before)
+	}
+	if h.contextPath.value != "/app" || h.baseURL.value != "https://a.test" || h.footer.value != "x y" {
+		t.Errorf("got %v, %v, %v", h.contextPath, h.baseURL, h.footer)
 	}
 }
 

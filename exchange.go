@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// exchange is the context of a request for the next handlers. It is the request's own, but can be ended
-// early: that is how the exchange with a backend is cut whose response nobody waits for any more, while
-// the client's connection goes on.
+// exchange is the context of a request for the next handlers. It is the request's own, but can be canceled
+// early: that ends the exchange with an upstream whose response nobody waits for any more, while the client's
+// connection goes on.
 //
-// Most requests never ask whether they are over, so what can be cancelled is made only when one does.
+// Most requests never ask whether they are done, so the cancelable context is derived only when one does.
 type exchange struct {
 	context.Context
 	cancelable atomic.Pointer[cancelable]
@@ -32,8 +32,9 @@ func (e *exchange) derive() *cancelable {
 	return e.cancelable.Load()
 }
 
-// cut ends the exchange.
-func (e *exchange) cut() { e.derive().cancel() }
+// release makes the context the request's own again. The request keeps it after not_found returned, and what is
+// derived from it from now on must not be canceled with what the next handlers did.
+func (e *exchange) release() { e.cancelable.Store(nil) }
 
 // Done implements context.Context.
 func (e *exchange) Done() <-chan struct{} { return e.derive().Done() }

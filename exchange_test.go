@@ -14,7 +14,7 @@ func TestExchangeEndsWithTheRequestOrEarlier(t *testing.T) {
 	type key struct{}
 	for name, end := range map[string]func(cancel context.CancelFunc, e *exchange){
 		"request": func(cancel context.CancelFunc, _ *exchange) { cancel() },
-		"cut":     func(_ context.CancelFunc, e *exchange) { e.cut() },
+		"earlier": func(_ context.CancelFunc, e *exchange) { e.derive().cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
@@ -34,14 +34,40 @@ func TestExchangeEndsWithTheRequestOrEarlier(t *testing.T) {
 		})
 	}
 
-	t.Run("cut before anybody asked", func(t *testing.T) {
+	t.Run("before anybody asked", func(t *testing.T) {
 		e := &exchange{Context: t.Context()}
-		e.cut()
+		e.derive().cancel()
 		<-e.Done()
 		if e.Err() != context.Canceled || t.Context().Err() != nil {
 			t.Errorf("got %v, of the request %v", e.Err(), t.Context().Err())
 		}
 	})
+}
+
+// TestReleasedExchangeGoesOn derives contexts from one that was canceled, after it was released.
+func TestReleasedExchangeGoesOn(t *testing.T) {
+	type key struct{}
+	request, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	e := &exchange{Context: request}
+	kept := context.WithValue(e, key{}, "value") // by a handler, in the request
+	before, stop := context.WithCancel(e)
+	defer stop()
+	end := e.derive().cancel
+	end()
+	e.release()
+	end() // by a timer that was late
+	if e.Err() != nil || kept.Err() != nil || before.Err() != context.Canceled {
+		t.Errorf("got %v, %v of a derived context, %v of one that was derived before", e.Err(), kept.Err(), before.Err())
+	}
+	after, stop := context.WithCancel(kept)
+	defer stop()
+	if after.Err() != nil {
+		t.Errorf("got %v of a context that is derived after", after.Err())
+	}
+	cancel()
+	<-e.Done()
+	<-after.Done()
 }
 
 // TestDerivedContextsNeedNoGoroutine derives contexts as http.Transport does, a few for each request.
@@ -58,17 +84,19 @@ func TestDerivedContextsNeedNoGoroutine(t *testing.T) {
 	}
 }
 
-// TestCompleteExchangeIsNotCut has a handler return in time after the page took the place of its response.
-func TestCompleteExchangeIsNotCut(t *testing.T) {
+// TestCompleteExchangeIsNotCanceled has a handler return in time after the page took the place of its response.
+func TestCompleteExchangeIsNotCanceled(t *testing.T) {
 	var ctx context.Context
 	if err := serve(provision(t, &Handler{}), httptest.NewRecorder(), "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
-		ctx = r.Context()
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(r.Context())
+		t.Cleanup(stop)
 		w.WriteHeader(http.StatusNotFound)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * maxDropTime)
+	time.Sleep(2 * maxStall)
 	if ctx.Err() != nil {
 		t.Errorf("got %v", ctx.Err())
 	}

@@ -1,7 +1,12 @@
 package notfound
 
 import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // format is a representation of the page.
@@ -9,32 +14,37 @@ type format struct {
 	name        string
 	contentType string
 
-	// The media types by which a client asks for it. The first is the one that is sent; the others
-	// count only where a client names them.
-	mediaTypes []string
-
-	// A structured suffix that selects it where nothing else is acceptable (RFC 6839).
-	suffix string
+	// The media type that is sent; an alias, which counts only where a client names it; and a structured suffix
+	// by which a client nearly names it (RFC 6839).
+	mediaType, alias, suffix string
 
 	append func(b []byte, p *page) []byte
 }
 
 // formats are the representations, in the default order of preference.
 var formats = [...]format{
-	{"text", "text/plain; charset=utf-8", []string{"text/plain"}, "", appendText},
-	{"html", "text/html; charset=utf-8", []string{"text/html", "application/xhtml+xml"}, "", appendHTML},
-	{"json", "application/json", []string{"application/json", "text/json"}, "+json", appendJSON},
-	{"problem", "application/problem+json", []string{"application/problem+json"}, "", appendProblem},
-	{"xml", "application/xml; charset=utf-8", []string{"application/xml", "text/xml"}, "+xml", appendXML},
+	{"text", "text/plain; charset=utf-8", "text/plain", "", "", appendText},
+	{"html", "text/html; charset=utf-8", "text/html", "application/xhtml+xml", "", appendHTML},
+	{"markdown", "text/markdown; charset=utf-8", "text/markdown", "", "", appendMarkdown},
+	{"json", "application/json", "application/json", "text/json", "+json", appendJSON},
+	{"problem", "application/problem+json", "application/problem+json", "", "", appendProblem},
+	{"xml", "application/xml; charset=utf-8", "application/xml", "text/xml", "+xml", appendXML},
 }
 
-func formatByName(name string) *format {
-	for i := range formats {
-		if formats[i].name == name {
-			return &formats[i]
+// parseFormats looks up formats by their names.
+func parseFormats(names []string) (offered []*format, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(formats[:], func(f format) bool { return f.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown format %q; the formats are text, html, markdown, json, problem and xml", name)
 		}
+		f := &formats[i]
+		if slices.Contains(offered, f) {
+			return nil, fmt.Errorf("%s is given twice; give each format once", name)
+		}
+		offered = append(offered, f)
 	}
-	return nil
+	return offered, nil
 }
 
 // usualAccepts are Accept fields that today's clients send; for those of browsers see
@@ -59,106 +69,90 @@ var usualAccepts = [...]string{
 	"text/plain", "text/html", "application/json", "application/problem+json", "application/xml",
 }
 
-// choose returns the format that the Accept lines of a request ask for.
-func (h *Handler) choose(accept []string) *format {
-	if len(accept) == 1 {
-		if f := h.usual[accept[0]]; f != nil {
-			return f
-		}
+// choose returns the format that an Accept field asks for.
+func (h *Handler) choose(accept string) *format {
+	if f := h.usual[accept]; f != nil {
+		return f
 	}
 	return h.negotiate(accept)
 }
 
-// negotiate chooses the format that the Accept lines of a request ask for (RFC 9110, section 12.5.1).
-// A malformed member is skipped. Where no format is acceptable, one that a client names by its
-// structured suffix only will do (application/vnd.api+json), else the first one on offer.
-func (h *Handler) negotiate(accept []string) *format {
-	if len(h.offered) == 1 || len(accept) == 0 {
+// negotiate chooses the format that an Accept field asks for (RFC 9110, section 12.5.1). A malformed member is
+// skipped. Where no format is acceptable, one that is nearly named will do, else the first one on offer.
+func (h *Handler) negotiate(accept string) *format {
+	if len(h.offered) == 1 || accept == "" {
 		return h.offered[0]
 	}
 
-	// what the client says of each format on offer: of the media type that is sent, of another that
-	// it names, and of the suffix
-	var sent, named, suffixed [len(formats)]preference
-	position := 0
-	for _, line := range accept {
-		for line != "" {
-			var member string
-			member, line = cutUnquoted(line, ',')
-			position++
-			r, ok := parseMediaRange(member)
-			if !ok {
-				continue
+	// What the client says of each format on offer: of the media type that is sent, of its alias, and of types that
+	// nearly are the format.
+	var main, alias, nearly [len(formats)]preference
+	for position := 0; accept != ""; position++ {
+		var member string
+		member, accept = cutUnquoted(accept, ',')
+		r, ok := parseMediaRange(member)
+		if !ok {
+			continue
+		}
+		for i, f := range h.offered {
+			p := preference{quality: r.quality, precision: r.matches(f.mediaType), position: position}
+			if p.precision > main[i].precision && !r.params {
+				main[i] = p
 			}
-			p := preference{quality: r.quality, position: position}
-			for i, f := range h.offered {
-				if p.precision = r.matches(f.mediaTypes[0]); p.precision > sent[i].precision {
-					sent[i] = p
+			switch {
+			case r.name == f.alias:
+				p.precision = exact
+				if alias[i].precision == 0 && !r.params {
+					alias[i] = p
 				}
-				for _, mediaType := range f.mediaTypes[1:] {
-					if p.precision = r.matches(mediaType); p.precision >= withParams && p.precision > named[i].precision {
-						named[i] = p
-					}
-				}
-				if f.suffix != "" && strings.HasSuffix(r.name, f.suffix) && r.quality > suffixed[i].quality {
-					suffixed[i] = preference{quality: r.quality, position: position}
-				}
+			case p.precision == 0 && f.suffix != "" && strings.HasSuffix(r.name, f.suffix):
+				p.precision = suffix
+			}
+			if p.precision > 0 && p.over(nearly[i]) {
+				nearly[i] = p
 			}
 		}
 	}
 
-	chosen, best := h.offered[0], preference{}
-	for i, f := range h.offered {
-		p := sent[i]
-		switch {
-		case p.precision == 0 && named[i].quality == 0:
-			p = suffixed[i]
-		case p.precision > 0 && p.quality == 0:
-			p = named[i]
-			p.recourse = ruledOut
-		default:
-			if named[i].over(p) {
-				p = named[i]
-			}
-			p.recourse = regular
-		}
-		if p.quality > 0 && p.over(best) {
-			chosen, best = f, p
+	for i := range h.offered {
+		// what is said of an alias counts for the type that is sent, unless that is named itself
+		if main[i].precision < exact && alias[i].quality > 0 {
+			main[i] = alias[i]
 		}
 	}
-	return chosen
+	for _, preferences := range [...]*[len(formats)]preference{&main, &nearly} {
+		best := 0
+		for i := range h.offered {
+			if preferences[i].over(preferences[best]) {
+				best = i
+			}
+		}
+		if preferences[best].quality > 0 {
+			return h.offered[best]
+		}
+	}
+	return h.offered[0]
 }
 
 // preference is what a client says of a format.
 type preference struct {
-	recourse  int // regular, or how far the format is from it
 	quality   int // in thousandths
 	precision int // of the media range that says it; 0 where none does
 	position  int // of that range among all
 }
 
-// By what a client accepts a format.
+// How precisely a media range names a format.
 const (
-	bySuffix = iota // by a structured suffix only
-	ruledOut        // by another media type, but not by the one that is sent
-	regular
-)
-
-// How precisely a media range matches a media type.
-const (
-	noMatch    = iota
-	anyType    // */*
-	anySubtype // text/*
-	withParams // text/html;level=1, which asks for more than there is
-	exactType  // text/html
+	anyType    = 1 + iota // */*
+	anySubtype            // text/*
+	suffix                // application/vnd.api+json
+	exact                 // text/html
 )
 
 // over reports whether p is preferred to q: for its quality, then for the more specific range, then for
 // being named first.
 func (p preference) over(q preference) bool {
 	switch {
-	case p.recourse != q.recourse:
-		return p.recourse > q.recourse
 	case p.quality != q.quality:
 		return p.quality > q.quality
 	case p.precision != q.precision:
@@ -171,24 +165,21 @@ func (p preference) over(q preference) bool {
 // mediaRange is a member of an Accept field.
 type mediaRange struct {
 	name    string // type/subtype in lower case, * for any
-	params  bool   // it has parameters that no representation has
+	params  bool   // it has parameters that no representation has, so it only nearly names one
 	quality int    // in thousandths
 }
 
-// matches returns how precisely r matches a media type, which has no wildcards.
+// matches returns how precisely the name of r matches a media type, which has no wildcards; 0 if it does not.
 func (r mediaRange) matches(mediaType string) int {
 	switch {
 	case r.name == mediaType:
-		if r.params {
-			return withParams
-		}
-		return exactType
+		return exact
 	case r.name == "*/*":
 		return anyType
 	case strings.HasSuffix(r.name, "/*") && strings.HasPrefix(mediaType, r.name[:len(r.name)-1]):
 		return anySubtype
 	default:
-		return noMatch
+		return 0
 	}
 }
 
@@ -303,6 +294,59 @@ func appendText(b []byte, p *page) []byte {
 	b = append(b, '\n')
 	b = append(b, p.footer...)
 	return append(b, '\n')
+}
+
+// appendMarkdown appends the page as CommonMark.
+func appendMarkdown(b []byte, p *page) []byte {
+	b = append(b, "# "+heading...)
+	b = appendMarkdownEscaped(b, p.message)
+	b = append(b, "\n\n- URI: "...)
+	if canBeAutolink(p.uri) {
+		b = append(b, '<')
+		b = append(b, p.uri...)
+		b = append(b, '>')
+	} else {
+		b = appendMarkdownEscaped(b, p.uri)
+	}
+	b = append(b, "\n- STATUS: 404\n- MESSAGE: "...)
+	b = appendMarkdownEscaped(b, p.message)
+	b = append(b, "\n\n"...)
+	footer := p.footer
+	if c := footer[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
+		// what begins a line may begin a list, or another block; a character reference cannot
+		b = append(b, "&#"...)
+		b = strconv.AppendUint(b, uint64(c), 10)
+		b = append(b, ';')
+		footer = footer[1:]
+	}
+	b = appendMarkdownEscaped(b, footer)
+	return append(b, '\n')
+}
+
+// canBeAutolink reports whether an address can stand as <address> in CommonMark (section 6.5). One that is not of
+// the web could be a script. What looks like a character reference is one to some renderers, and not to others.
+func canBeAutolink(uri []byte) bool {
+	scheme, _, _ := bytes.Cut(uri, []byte("://"))
+	return (bytes.EqualFold(scheme, []byte("http")) || bytes.EqualFold(scheme, []byte("https"))) &&
+		!(bytes.IndexByte(uri, '&') >= 0 && bytes.IndexByte(uri, ';') >= 0)
+}
+
+// appendMarkdownEscaped appends s, a line of text, so that nothing in it is markup, neither in CommonMark nor in what
+// is usually added to it: strikethrough, tables, math, emoji, mentions, and links of what only looks like an address.
+func appendMarkdownEscaped[T string | []byte](b []byte, s T) []byte {
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '.':
+			if i == 0 || s[i-1]|0x20 != 'w' { // as in www.example.com
+				break
+			}
+			fallthrough
+		case '\\', '`', '*', '_', '[', ']', '{', '}', '<', '>', '#', '!', '&', '~', '|', '^', '=', '$', ':', '@':
+			b = append(b, '\\')
+		}
+		b = append(b, s[i])
+	}
+	return b
 }
 
 func appendJSON(b []byte, p *page) []byte {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
 	"golang.org/x/net/html"
 )
 
@@ -42,10 +44,13 @@ func fieldsOf(t testing.TB, res response) (f fields) {
 		t.Fatal(err)
 	}
 	switch mediaType {
-	case "text/plain", "text/html":
+	case "text/plain", "text/html", "text/markdown":
 		lines := strings.Split(strings.TrimSuffix(res.body, "\n"), "\n")
-		if mediaType == "text/html" {
+		switch mediaType {
+		case "text/html":
 			lines = visibleLines(t, res.body)
+		case "text/markdown":
+			lines = visibleLines(t, renderMarkdown(t, res.body))
 		}
 		if len(lines) != 5 {
 			t.Fatalf("got %d lines, want 5:\n%.2000s", len(lines), strings.Join(lines, "\n"))
@@ -92,6 +97,49 @@ func fieldsOf(t testing.TB, res response) (f fields) {
 		t.Errorf("got the heading %q, the status %d and the message %q", f.Heading, f.Status, f.Message)
 	}
 	return f
+}
+
+var brackets = strings.NewReplacer("%5B", "[", "%5D", "]")
+
+// renderMarkdown returns a page in Markdown as HTML. It checks that what is in it is a heading, a list of three and a paragraph, and that
+// there is at most one link, whose text is its address; and that nothing more is there with all that GitHub adds to CommonMark.
+func renderMarkdown(t testing.TB, page string) (rendered string) {
+	t.Helper()
+	for _, md := range []goldmark.Markdown{goldmark.New(), goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList))} {
+		var b bytes.Buffer
+		if err := md.Convert([]byte(page), &b); err != nil {
+			t.Fatal(err)
+		}
+		doc, err := html.Parse(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var elements []string
+		for n := range doc.Descendants() {
+			switch {
+			case n.Type == html.CommentNode:
+				t.Errorf("the page has the comment %q:\n%.2000s", n.Data, page)
+			case n.Type != html.ElementNode:
+			case n.Data != "a":
+				elements = append(elements, n.Data)
+			case len(n.Attr) != 1 || !strings.HasPrefix(strings.ToLower(n.Attr[0].Val), "http") ||
+				brackets.Replace(n.FirstChild.Data) != brackets.Replace(n.Attr[0].Val): // it encodes those of an IPv6 address
+				t.Errorf("the page has the link %v of %q:\n%.2000s", n.Attr, n.FirstChild.Data, page)
+			}
+		}
+		if got, want := strings.Join(elements, " "), "html head body h1 ul li li li p"; got != want {
+			t.Errorf("the page has the elements %s, want %s:\n%.2000s", got, want, page)
+		}
+		var text strings.Builder
+		if err := html.Render(&text, doc); err != nil {
+			t.Fatal(err)
+		}
+		if rendered != "" && text.String() != rendered {
+			t.Errorf("rendered as\n%.2000s\nand with extensions as\n%.2000s", rendered, text.String())
+		}
+		rendered = text.String()
+	}
+	return rendered
 }
 
 func decodeJSON(t testing.TB, body string, v any) {
@@ -163,7 +211,7 @@ func TestEveryRepresentationEchoesSafely(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			for _, target := range hostileTargets {
-				res := s.raw(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: a.test\r\nAccept: "+f.mediaTypes[0]+"\r\nConnection: close\r\n\r\n")
+				res := s.raw(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: a.test\r\nAccept: "+f.mediaType+"\r\nConnection: close\r\n\r\n")
 				res.wantHeader(t, "Content-Type", f.contentType)
 				got := fieldsOf(t, res)
 				want := fields{
@@ -191,10 +239,19 @@ func TestRepresentationsHaveExactlyTheirFields(t *testing.T) {
 		"xml": `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<error><heading>HTTP ERROR 404 No endpoint GET /missing.html.</heading><uri>http://a.test/x?y&amp;z</uri><status>404</status>` +
 			`<message>No endpoint GET /missing.html.</message><footer>Powered by &#34;Caddy&#34;</footer></error>` + "\n",
 	} {
-		if got := string(formatByName(name).append(nil, p)); got != want {
+		if got := string(formatsByName(t, name)[0].append(nil, p)); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
 	}
+}
+
+func formatsByName(t testing.TB, names ...string) []*format {
+	t.Helper()
+	found, err := parseFormats(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func TestNegotiation(t *testing.T) {
@@ -205,7 +262,7 @@ func TestNegotiation(t *testing.T) {
 		image      = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
 		java       = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
 		axios      = "application/json, text/plain, */*"
-		allFormats = "text html json problem xml"
+		allFormats = "text html markdown json problem xml"
 	)
 	junk := strings.Repeat(`a/b;c="d,e\"f",;=/,"`, 100<<10/20)
 
@@ -250,10 +307,26 @@ func TestNegotiation(t *testing.T) {
 		{"named first in lines", allFormats, []string{"application/xml", "text/plain"}, "xml"},
 		{"named twice", allFormats, []string{"text/plain;q=0.9, text/plain;q=0.1, text/html;q=0.5"}, "text"},
 		{"with a parameter", allFormats, []string{"text/html;level=1;q=0.9, text/html;q=0.2, text/plain;q=0.5"}, "text"},
-		{"with a parameter only", allFormats, []string{"application/json;odata=verbose, */*;q=0.1"}, "json"},
+		{"with a parameter, or anything", allFormats, []string{"application/json;odata=verbose, */*;q=0.1"}, "text"},
+		{"with a parameter, or another", allFormats, []string{"text/html;level=1, text/plain;q=0.5"}, "text"},
+		{"with a quoted parameter, or another", allFormats, []string{`image/png, application/problem+json;q=0.7, text/html;level="1"`}, "problem"},
 		{"with a charset", allFormats, []string{`text/html;charset=utf-8, text/plain;charset="UTF-8";q=0.3`}, "html"},
 		{"after the weight", allFormats, []string{"application/json;q=0.2;x=y, text/html;q=0.1"}, "json"},
-		{"an alternative counts only when named", allFormats, []string{"application/*;q=0.9, text/html;q=0.5"}, "json"},
+
+		// an alias
+		{"an alias counts only when named", allFormats, []string{"application/*;q=0.9, text/html;q=0.5"}, "json"},
+		{"an alias before what is named", allFormats, []string{"application/xhtml+xml, text/plain"}, "html"},
+		{"an alias after what is named", allFormats, []string{"text/plain, application/xhtml+xml"}, "text"},
+		{"an alias and its type", allFormats, []string{"text/html;q=0.5, application/xhtml+xml, text/plain;q=0.8"}, "text"},
+		{"an alias and its type, in the other order", allFormats, []string{"application/xhtml+xml, text/html;q=0.5, text/plain;q=0.8"}, "text"},
+		{"an alias and a wildcard", allFormats, []string{"*/*;q=0.5, text/xml"}, "xml"},
+		{"an alias with a parameter", allFormats, []string{"application/xhtml+xml;x=y, */*;q=0.5"}, "text"},
+		{"an alias that is ruled out", "html text", []string{"application/xhtml+xml;q=0, */*"}, "html"},
+
+		// Markdown
+		{"Markdown", allFormats, []string{"text/markdown"}, "markdown"},
+		{"a coding agent", allFormats, []string{"text/markdown, text/html, */*"}, "markdown"},
+		{"Markdown without it", "html text", []string{"text/markdown, text/html;q=0.9, */*;q=0.1"}, "html"},
 
 		// q=0
 		{"not HTML", allFormats, []string{"text/html;q=0, */*"}, "text"},
@@ -273,7 +346,15 @@ func TestNegotiation(t *testing.T) {
 		{"the better of two suffixes", allFormats, []string{"a/b+json;q=0.1, a/b+xml;q=0.2"}, "xml"},
 		{"a suffix and a type", allFormats, []string{"application/vnd.api+json, text/html;q=0.1"}, "html"},
 		{"a suffix of what is not on offer", "html text", []string{"application/vnd.api+json"}, "html"},
-		{"a suffix of what is ruled out", allFormats, []string{"application/vnd.api+json, application/json;q=0"}, "text"},
+		{"a suffix of what is ruled out", allFormats, []string{"application/vnd.api+json, application/json;q=0"}, "json"},
+		{"a suffix of what is ruled out, or another", allFormats, []string{"application/vnd.api+json, application/json;q=0, text/html;q=0.1"}, "html"},
+		{"a type but for its parameter", allFormats, []string{"application/json;odata=verbose"}, "json"},
+		{"a type with a suffix but for its parameter", allFormats, []string{"application/problem+json;version=2"}, "problem"},
+		{"an alias but for its parameter", allFormats, []string{"image/png, text/xml;version=2"}, "xml"},
+		{"a wildcard but for its parameter", "json html text", []string{"text/*;level=1"}, "html"},
+		{"the better of two that are nearly named", allFormats, []string{"text/html;level=1;q=0.2, application/vnd.api+json;q=0.3"}, "json"},
+		{"the first of two that are nearly named", allFormats, []string{"application/xml;version=2, text/html;level=1"}, "xml"},
+		{"nearly named, but not accepted", "text json", []string{"application/json;odata=verbose;q=0"}, "text"},
 		{"problem from JSON", "html json", []string{"application/problem+json"}, "json"},
 
 		// a malformed member is skipped, the rest counts
@@ -287,22 +368,19 @@ func TestNegotiation(t *testing.T) {
 		{"weight without its zero", allFormats, []string{"text/html;q=.1, application/xml;q=.2"}, "xml"},
 		{"parameter without value", allFormats, []string{"text/html;level, application/xml;q=0.1"}, "xml"},
 		{"empty parameters", allFormats, []string{"text/html;;q=0.1; ;, application/xml;q=0.2"}, "xml"},
-		{"separators in quotes", allFormats, []string{`text/html;a="b,text/plain;q=0";q=0.3, application/xml;q=0.2`}, "html"},
-		{"escaped quotes", allFormats, []string{`text/html;a="\",text/plain,";q=0.3, application/xml;q=0.2`}, "html"},
+		{"separators in quotes", allFormats, []string{`text/html;a="b,text/plain";q=0.3, application/xml;q=0.2`}, "xml"},
+		{"escaped quotes", allFormats, []string{`text/html;a="\",text/plain,";q=0.3, application/xml;q=0.2`}, "xml"},
 		{"quote without end", allFormats, []string{`application/xml;q=0.1, text/html;a="b, text/plain`}, "xml"},
 		{"spaces", allFormats, []string{"text / html, application/xml\t; \tq=0.1"}, "xml"},
 		{"garbage", allFormats, []string{"\x80\xff,;;;,/,=,\"\\"}, "text"},
 		{"100 KB of junk", allFormats, []string{junk}, "text"},
-		{"100 KB of junk and JSON", allFormats, []string{junk, "application/json"}, "json"},
+		{"100 KB of junk and JSON", allFormats, []string{"application/json", junk}, "json"},
 		{"100 KB of commas and JSON", allFormats, []string{strings.Repeat(",", 100<<10) + "application/json"}, "json"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			h := new(Handler)
-			for name := range strings.FieldsSeq(tt.formats) {
-				h.offered = append(h.offered, formatByName(name))
-			}
-			if got := h.negotiate(tt.accept).name; got != tt.want {
+			h := &Handler{offered: formatsByName(t, strings.Fields(tt.formats)...)}
+			if got := h.negotiate(strings.Join(tt.accept, ",")).name; got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
@@ -329,6 +407,7 @@ http://one.test:0 {
 	}{
 		{"a", "", "text/plain; charset=utf-8", "Accept"},
 		{"a", "text/html", "text/html; charset=utf-8", "Accept"},
+		{"a", "text/markdown, text/html, */*", "text/markdown; charset=utf-8", "Accept"},
 		{"a", "application/json", "application/json", "Accept"},
 		{"a", "application/problem+json", "application/problem+json", "Accept"},
 		{"a", "application/xml", "application/xml; charset=utf-8", "Accept"},
@@ -358,20 +437,20 @@ var acceptOfClients = []struct{ name, accept, format string }{
 	{"Python requests", "*/*", "text"},
 	{"Go", "", "text"},
 	{"axios", "application/json, text/plain, */*", "json"},
+	{"a coding agent", "text/markdown, text/html, */*", "markdown"},
 	{"one that is not known", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/jxl,*/*;q=0.8,application/signed-exchange;v=b4;q=0.7", "html"},
 }
 
 func TestAcceptOfEverydayClientsAllocatesNothing(t *testing.T) {
 	h := provision(t, new(Handler))
 	for _, client := range acceptOfClients {
-		lines := []string{client.accept}
-		if got := h.choose(lines).name; got != client.format {
+		if got := h.choose(client.accept).name; got != client.format {
 			t.Errorf("%s: got %s, want %s", client.name, got, client.format)
 		}
-		if allocs := testing.AllocsPerRun(100, func() { h.choose(lines) }); allocs != 0 {
+		if allocs := testing.AllocsPerRun(100, func() { h.choose(client.accept) }); allocs != 0 {
 			t.Errorf("%s: %v allocations", client.name, allocs)
 		}
-		if got, want := h.choose(lines), h.negotiate(lines); got != want {
+		if got, want := h.choose(client.accept), h.negotiate(client.accept); got != want {
 			t.Errorf("%s: got %s, and %s by negotiation", client.name, got.name, want.name)
 		}
 	}

@@ -40,7 +40,7 @@ func skipInput(t *testing.T, why any) {
 
 // acceptOf is an Accept field for each format.
 var acceptOf = map[string]string{
-	"text": "text/plain", "html": "text/html", "json": "application/json", "problem": "application/problem+json", "xml": "application/xml",
+	"text": "text/plain", "html": "text/html", "markdown": "text/markdown", "json": "application/json", "problem": "application/problem+json", "xml": "application/xml",
 }
 
 // The grammar of RFC 3986, for an absolute URI without user information and fragment.
@@ -205,7 +205,7 @@ func FuzzRequest(f *testing.F) {
 			rec := httptest.NewRecorder()
 			r := prepare(rec, r)
 			caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, trusted)
-			if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
+			if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(endOfChain)); err != nil {
 				t.Fatal(err)
 			}
 			return response{rec.Result(), rec.Body.String()}
@@ -281,16 +281,17 @@ func checkAddress(t *testing.T, address, prefix, rest string) {
 // FuzzAccept chooses a representation, and compares it with what a negotiator chooses that is made for this test. The
 // bytes of offered name the formats on offer, in their order.
 func FuzzAccept(f *testing.F) {
-	all := []byte{0, 1, 2, 3, 4}
+	all := []byte{0, 1, 2, 3, 4, 5}
 	f.Add("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7", all)
 	f.Add("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", []byte{2, 0})
 	f.Add("application/json, text/plain, */*", all)
-	f.Add("text/html;q=0\napplication/xhtml+xml\n*/*;q=0.1", all)
-	f.Add(`text/html;a="b,text/plain;q=0";q=0.3, application/vnd.api+json`, []byte{4, 2})
+	f.Add("text/html;q=0,application/xhtml+xml,*/*;q=0.1", all)
+	f.Add(`text/html;a="b,text/plain;q=0";q=0.3, application/vnd.api+json`, []byte{5, 3})
+	f.Add("text/markdown, text/html;level=1, text/*;q=0.1;x=y", []byte{1, 2})
 
 	f.Fuzz(func(t *testing.T, accept string, offered []byte) {
 		// net/http refuses them in any value
-		if strings.ContainsFunc(accept, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' || r == 0x7f }) {
+		if strings.ContainsFunc(accept, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			skipInput(t, "control characters")
 			return
 		}
@@ -308,20 +309,22 @@ func FuzzAccept(f *testing.F) {
 		for _, format := range h.offered {
 			names = append(names, format.name)
 		}
-		lines := strings.Split(accept, "\n")
-		if got, want := h.negotiate(lines).name, wantFormat(lines, names); got != want {
-			t.Errorf("Accept %q of %v: got %s, want %s", lines, names, got, want)
+		if got, want := h.negotiate(accept).name, wantFormat(accept, names); got != want {
+			t.Errorf("Accept %q of %v: got %s, want %s", accept, names, got, want)
 		}
 	})
 }
 
 // acceptable is a media range that a client accepts, or does not, as it stands in an Accept field.
 type acceptable struct {
-	mediaType   string // or type/*, or */*
-	quality     float64
-	specificity int // 3: a type, 2: a type with a parameter that no representation has, 1: type/*, 0: */*
-	position    int
+	mediaType string // or type/*, or */*
+	foreign   bool   // it has a parameter that no representation has
+	quality   float64
+	position  int
 }
+
+// specificity ranks what names more before what names less.
+func (r acceptable) specificity() int { return -strings.Count(r.mediaType, "*") }
 
 const tokenPattern = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 
@@ -332,92 +335,80 @@ var (
 	utf8Pattern      = regexp.MustCompile(`(?i)^"?utf-8"?$`)
 )
 
-// wantFormat chooses the format that Accept lines ask for, of those offered, by RFC 9110, section 12.5.1.
+// wantFormat chooses the format that an Accept field asks for, of those offered, by RFC 9110, section 12.5.1: the best
+// that is acceptable, else the best that is nearly named, else the first.
 //
-// A quoted string without end goes to the end of its line.
-func wantFormat(accept, offered []string) string {
+// A quoted string without end goes to the end of the field.
+func wantFormat(accept string, offered []string) string {
 	var ranges []acceptable
-	for _, line := range accept {
-		for _, member := range splitUnquoted(line, ',') {
-			if r, ok := parseAcceptable(member); ok {
-				r.position = len(ranges)
-				ranges = append(ranges, r)
-			}
+	for _, member := range splitUnquoted(accept, ',') {
+		if r, ok := parseAcceptable(member); ok {
+			r.position = len(ranges)
+			ranges = append(ranges, r)
 		}
 	}
-
-	// what the client says of a media type: the first of the most specific ranges that match it
-	lookUp := func(mediaType string) (r acceptable, ok bool) {
+	mediaTypes := map[string]string{
+		"text": "text/plain", "html": "text/html", "markdown": "text/markdown", "json": "application/json",
+		"problem": "application/problem+json", "xml": "application/xml",
+	}
+	aliases := map[string]string{"html": "application/xhtml+xml", "json": "text/json", "xml": "text/xml"}
+	suffixes := map[string]string{"json": "+json", "xml": "+xml"}
+	names := func(r acceptable, mediaType string) bool {
 		mainType, _, _ := strings.Cut(mediaType, "/")
-		for specificity := 3; specificity >= 0; specificity-- {
-			for _, r := range ranges {
-				if r.specificity == specificity && slices.Contains([]string{mediaType, mainType + "/*", "*/*"}, r.mediaType) {
-					return r, true
-				}
-			}
-		}
-		return r, false
+		return slices.Contains([]string{mediaType, mainType + "/*", "*/*"}, r.mediaType)
 	}
 
-	// the ways to have each format, of which the best one counts
 	type way struct {
-		format string
-		rank   int // 2: the client accepts it, 1: but not the type that is sent, 0: only its suffix
-		acceptable
+		format      string
+		quality     float64
+		specificity float64
+		position    int
 	}
-	var ways []way
+	choose := func(ways []way) string {
+		ways = slices.DeleteFunc(ways, func(w way) bool { return w.quality == 0 })
+		slices.SortStableFunc(ways, func(a, b way) int {
+			return cmp.Or(cmp.Compare(b.quality, a.quality), cmp.Compare(b.specificity, a.specificity), cmp.Compare(a.position, b.position))
+		})
+		if len(ways) == 0 {
+			return ""
+		}
+		return ways[0].format
+	}
+
+	var acceptables, nearly []way
 	for _, format := range offered {
-		types := map[string][]string{
-			"text":    {"text/plain"},
-			"html":    {"text/html", "application/xhtml+xml"},
-			"json":    {"application/json", "text/json"},
-			"problem": {"application/problem+json"},
-			"xml":     {"application/xml", "text/xml"},
-		}[format]
-		sent, mentioned := lookUp(types[0])
-		rank := 2
-		if mentioned && sent.quality == 0 {
-			rank = 1
-		} else if mentioned {
-			ways = append(ways, way{format, rank, sent})
-		}
-		for _, other := range types[1:] {
-			if r, ok := lookUp(other); ok && r.specificity >= 2 {
-				ways = append(ways, way{format, rank, r})
+		var says []acceptable // of the type that is sent, the most specific and the first one first
+		for _, r := range ranges {
+			if !r.foreign && names(r, mediaTypes[format]) {
+				says = append(says, r)
 			}
 		}
-		if suffix := map[string]string{"json": "+json", "xml": "+xml"}[format]; suffix != "" && !mentioned {
-			for _, r := range ranges {
-				if strings.HasSuffix(r.mediaType, suffix) {
-					r.specificity = 0 // suffixes are alike, with a parameter or without
-					ways = append(ways, way{format, 0, r})
-				}
+		slices.SortStableFunc(says, func(a, b acceptable) int { return cmp.Compare(b.specificity(), a.specificity()) })
+		if len(says) == 0 || says[0].mediaType != mediaTypes[format] {
+			i := slices.IndexFunc(ranges, func(r acceptable) bool { return !r.foreign && r.mediaType == aliases[format] })
+			if i >= 0 && ranges[i].quality > 0 {
+				says = []acceptable{ranges[i]}
+			}
+		}
+		if len(says) > 0 {
+			acceptables = append(acceptables, way{format, says[0].quality, float64(says[0].specificity()), says[0].position})
+		}
+		for _, r := range ranges {
+			if names(r, mediaTypes[format]) || r.mediaType == aliases[format] {
+				nearly = append(nearly, way{format, r.quality, float64(r.specificity()), r.position})
+			} else if suffix := suffixes[format]; suffix != "" && strings.HasSuffix(r.mediaType, suffix) {
+				nearly = append(nearly, way{format, r.quality, -0.5, r.position}) // before any wildcard
 			}
 		}
 	}
-	ways = slices.DeleteFunc(ways, func(w way) bool { return w.quality == 0 })
-	slices.SortStableFunc(ways, func(a, b way) int {
-		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.quality, a.quality),
-			cmp.Compare(b.specificity, a.specificity), cmp.Compare(a.position, b.position))
-	})
-	if len(ways) == 0 {
-		return offered[0]
-	}
-	return ways[0].format
+	return cmp.Or(choose(acceptables), choose(nearly), offered[0])
 }
 
 func parseAcceptable(member string) (r acceptable, ok bool) {
 	parts := splitUnquoted(member, ';')
-	r = acceptable{mediaType: strings.ToLower(strings.Trim(parts[0], " \t")), quality: 1, specificity: 3}
-	switch {
-	case !rangePattern.MatchString(r.mediaType):
+	r = acceptable{mediaType: strings.ToLower(strings.Trim(parts[0], " \t")), quality: 1}
+	if !rangePattern.MatchString(r.mediaType) || strings.HasPrefix(r.mediaType, "*/") && r.mediaType != "*/*" {
 		return r, false
-	case r.mediaType == "*/*":
-		r.specificity = 0
-	case strings.HasPrefix(r.mediaType, "*/"):
-		return r, false
-	case strings.HasSuffix(r.mediaType, "/*"):
-		r.specificity = 1
 	}
 	for _, part := range parts[1:] {
 		if part = strings.Trim(part, " \t"); part == "" {
@@ -431,8 +422,8 @@ func parseAcceptable(member string) (r acceptable, ok bool) {
 			r.quality, _ = strconv.ParseFloat(m[2], 64)
 			return r, weightPattern.MatchString(m[2])
 		case strings.EqualFold(m[1], "charset") && utf8Pattern.MatchString(m[2]):
-		case r.specificity == 3:
-			r.specificity = 2
+		default:
+			r.foreign = true
 		}
 	}
 	return r, true
@@ -462,7 +453,7 @@ func splitUnquoted(s string, separator byte) (parts []string) {
 // every Caddyfile becomes, and to make a page that is well-formed.
 func FuzzCaddyfile(f *testing.F) {
 	f.Add("")
-	f.Add("{\ncontext_path /app/\nbase_url https://a.test/\nfooter \"<us> & you\"\nformats html json text xml problem\nreplace all\ntemplate 404.html\n}")
+	f.Add("{\ncontext_path /app/\nbase_url https://a.test/\nfooter \"<us> & you\"\nformats html json text xml problem markdown\nreplace all\ntemplate 404.html\n}")
 	f.Add("/docs/* {\nfooter {host}{unknown}\n}")
 	f.Add("{\ncontext_path app\n}")
 	f.Add("{\nformats html html\n}")
@@ -606,7 +597,7 @@ func makePage(t *testing.T, h *Handler, target, format string) response {
 	r.RequestURI, r.Host = target, "a.test"
 	r.Header.Set("Accept", acceptOf[format])
 	r = prepare(rec, r)
-	if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
+	if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(endOfChain)); err != nil {
 		t.Fatal(err)
 	}
 	return response{rec.Result(), rec.Body.String()}

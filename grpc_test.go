@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,14 +46,7 @@ func TestGRPC(t *testing.T) {
 	t.Cleanup(srv.Stop)
 
 	s := startCaddy(t, "http://a.test:0 {\nnot_found {\nreplace all\n}\nreverse_proxy h2c://"+ln.Addr().String()+"\n}", "servers {\nprotocols h1 h2c\n}")
-	conn, err := grpc.NewClient("passthrough:///a.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", s.addr)
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
+	conn := s.grpcClient(t, "a.test")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	client := healthpb.NewHealthClient(conn)
@@ -107,4 +102,107 @@ func TestGRPC(t *testing.T) {
 			t.Errorf("got %v at the end", err)
 		}
 	})
+}
+
+// grpcClient returns a client of a site.
+func (s *server) grpcClient(t *testing.T, host string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestGRPCClientUnderstandsThePage has a page reach a gRPC client, which takes the status 404 for an unknown method, as it does without
+// the handler; and answers that are gRPC's own.
+func TestGRPCClientUnderstandsThePage(t *testing.T) {
+	app := h2cBackend(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		h := w.Header()
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/grpc.Empty"): // an error without a message, in the header alone
+			h.Set("Content-Type", "application/grpc")
+			h.Set("Grpc-Status", "5")
+			h.Set("Grpc-Message", "theirs")
+			h.Set("Content-Length", "0")
+			w.WriteHeader(http.StatusNotFound)
+		case strings.HasPrefix(r.URL.Path, "/grpc.Body"):
+			h.Set("Content-Type", "application/grpc+proto")
+			w.WriteHeader(http.StatusNotFound)
+			_ = http.NewResponseController(w).Flush()
+			h.Set(http.TrailerPrefix+"Grpc-Status", "5")
+			h.Set(http.TrailerPrefix+"Grpc-Message", "theirs")
+		case strings.HasPrefix(r.URL.Path, "/web.Stalls"):
+			h.Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusNotFound)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		default:
+			h.Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, "<h1>Not Found</h1>")
+		}
+	})
+	s := startCaddy(t, strings.ReplaceAll(`
+http://pages.test:0 {
+	not_found
+	request_header -Content-Type
+	handle /web.Unanswered/* {
+	}
+	handle {
+		reverse_proxy h2c://APP
+	}
+}
+http://all.test:0 {
+	not_found {
+		replace all
+	}
+	reverse_proxy h2c://APP
+}
+http://none.test:0 {
+	not_found {
+		replace none
+	}
+	reverse_proxy h2c://APP
+}
+http://bare.test:0 {
+	reverse_proxy h2c://APP
+}`, "APP", app), "servers {\nprotocols h1 h2c\n}")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	call := func(host, method string) *status.Status {
+		err := s.grpcClient(t, host).Invoke(ctx, method, &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
+		return status.Convert(err)
+	}
+	long := strings.Repeat("x", 10_000) // a page of more than the 4096 bytes that net/http buffers for a stream
+	for _, method := range []string{"/web.Service/Method", "/web.Service/" + long, "/web.Stalls/Method"} {
+		for _, host := range []string{"pages.test", "all.test"} {
+			// without the handler it is the same code, and Caddy's own text
+			if got := call(host, method); got.Code() != codes.Unimplemented || !strings.Contains(got.Message(), "404") || !strings.Contains(got.Message(), "text/plain") {
+				t.Errorf("%s %.30s: got %v", host, method, got)
+			}
+		}
+	}
+	if got := call("pages.test", "/web.Unanswered/Method"); got.Code() != codes.Unimplemented {
+		t.Errorf("unanswered: got %v", got)
+	}
+	if got := call("bare.test", "/web.Service/Method"); got.Code() != codes.Unimplemented {
+		t.Errorf("without the handler: got %v", got)
+	}
+	for _, method := range []string{"/grpc.Empty/Method", "/grpc.Body/Method"} {
+		want := call("bare.test", method)
+		if want.Code() != codes.NotFound || want.Message() != "theirs" {
+			t.Errorf("%s, without the handler: got %v", method, want)
+		}
+		for _, host := range []string{"pages.test", "none.test"} {
+			if got := call(host, method); got.Code() != want.Code() || got.Message() != want.Message() {
+				t.Errorf("%s %s: got %v, want %v", host, method, got, want)
+			}
+		}
+	}
 }

@@ -30,11 +30,11 @@ const causePlaceholder = "http.not_found.cause"
 
 // ServeHTTP calls the next handler, and writes the page if nothing else answered:
 //
-//	what came back                              what happens
-//	nothing written, flushed or hijacked        the page
-//	an error with status 404, nothing written   the page
-//	a 404 response that is a page               the page in its place (see responseWriter)
-//	anything else                               passes through
+//	what came back                                         what happens
+//	the end of the chain, nothing written                  the page
+//	an error with status 404, nothing written              the page
+//	a 404 response that is a page                          the page in its place (see responseWriter)
+//	anything else, a handler that wrote nothing included   passes through
 //
 // In handle_errors, where Caddy answers with the status of the error that is being handled, only a 404
 // gets the page.
@@ -57,6 +57,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h.answer(rw, errored, err)
 	case err != nil:
 		return err
+	case !rw.reachedEnd():
+		return nil // a handler has answered, with nothing: net/http makes an empty 200 of it
 	case handling:
 		h.answer(rw, errored, handled)
 	default:
@@ -101,17 +103,17 @@ func (h *Handler) answer(rw *responseWriter, c cause, err error) {
 		vars[unhandledVar] = false
 	}
 
-	p := h.newPage(rw.request, rw.host, isTrusted(vars), rw.replacer)
+	p := h.newPage(rw.request, &rw.received, isTrusted(vars), rw.replacer)
 	defer p.free()
-	f := h.choose(rw.request.Header["Accept"])
+	f := h.choose(rw.received.accept)
 	policy := h.render(p, f, rw.replacer)
-	rw.send(p, f, policy, len(h.offered) > 1)
+	rw.send(p, f, policy, c == responded, len(h.offered) > 1)
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
 		e.Write(
 			zap.String("cause", causeNames[c]),
 			zap.String("method", p.method),
-			zap.ByteString("uri", p.uri),
+			zap.String("uri", string(p.uri)), // a copy: a core may hold the entry back, and the page is reused
 			zap.String("format", f.name),
 			zap.Error(err),
 		)

@@ -1,8 +1,14 @@
 package notfound
 
 import (
+	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestOperatorsSeeTheCause(t *testing.T) {
@@ -83,6 +89,27 @@ func TestNothingIsLoggedAboveDebug(t *testing.T) {
 	for _, entry := range s.logs.waitFor(t, "wrote the 404 page", 2) {
 		if entry["level"] != "debug" {
 			t.Errorf("got %v", entry)
+		}
+	}
+}
+
+// TestLogEntriesKeepTheirAddresses has a core hold entries back, as one that writes in batches does, while pages are reused.
+func TestLogEntriesKeepTheirAddresses(t *testing.T) {
+	core, logged := observer.New(zapcore.DebugLevel)
+	h := provision(t, &Handler{})
+	h.logger = zap.New(core)
+	for i := range 100 {
+		if err := serve(h, httptest.NewRecorder(), "GET", fmt.Sprintf("/%d", i), endOfChain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries := logged.FilterMessage("wrote the 404 page").All()
+	if len(entries) != 100 {
+		t.Errorf("got %d entries", len(entries))
+	}
+	for i, entry := range entries {
+		if got, want := entry.ContextMap()["uri"], fmt.Sprintf("http://a.test/%d", i); got != want {
+			t.Errorf("entry %d has the address %v, want %s", i, got, want)
 		}
 	}
 }

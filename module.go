@@ -5,8 +5,6 @@ package notfound
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -22,7 +20,7 @@ func init() {
 // Handler answers a request with a 404 page when nothing else does. It calls the next handler, and
 // writes the page if
 //
-//   - nothing was written (Caddy alone would send an empty 200);
+//   - the end of the chain was reached and nothing was written (Caddy alone would send an empty 200);
 //   - an error with status 404 was returned, as file_server and `error 404` do;
 //   - a 404 response that is itself a page was written, by a proxied backend for example.
 //
@@ -30,7 +28,7 @@ func init() {
 // position in the route decides what it covers: last, it is the end of the chain; ahead of
 // reverse_proxy, it is the fallback of every backend behind it.
 //
-// The page is sent as plain text, HTML, JSON, problem details or XML, as the request's Accept header
+// The page is sent as plain text, HTML, Markdown, JSON, problem details or XML, as the request's Accept header
 // asks. After a page was written, the placeholder `{http.not_found.cause}` holds the reason:
 // `unanswered`, `error` or `response`; otherwise it is empty.
 type Handler struct {
@@ -50,21 +48,21 @@ type Handler struct {
 	// Default: `Powered by Caddy` and Caddy's version.
 	Footer string `json:"footer,omitempty"`
 
-	// The representations on offer: `text`, `html`, `json`, `problem` (RFC 9457) and `xml`. The
-	// first is preferred among those that the client accepts equally, and is what a client gets
-	// that accepts none of them. Default: all five, in this order.
+	// The representations on offer: `text`, `html`, `markdown`, `json`, `problem` (RFC 9457) and `xml`.
+	// The first is preferred among those that the client accepts equally, and is what a client gets
+	// that accepts none of them. Default: all six, in this order.
 	Formats []string `json:"formats,omitempty"`
 
 	// Which 404 responses of the next handlers the page replaces. `pages`: those with no body, with
 	// no Content-Type, or with HTML, XHTML or plain text, which is what people look at; JSON,
-	// images and the like pass. `all`: every one. `none`: not one; requests that nothing answered
+	// images and the like pass, and everything of gRPC. `all`: every one. `none`: not one; requests that nothing answered
 	// and 404 errors still get the page. Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
 	// A file with a Go html/template for the HTML representation. Its data are `.Heading`, `.URI`,
 	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` gives the value of a
-	// Caddy placeholder. It is read when the config loads. Should it fail for a request, the error
-	// is logged and the built-in page is sent. Default: the built-in page.
+	// Caddy placeholder. It is read, and tried on a sample page, when the config loads. Should it fail
+	// for a request, the error is logged and the built-in page is sent. Default: the built-in page.
 	Template string `json:"template,omitempty"`
 
 	contextPath, baseURL, footer text
@@ -91,28 +89,29 @@ const (
 	replaceNone  = "none"
 )
 
-// Provision resolves the global placeholders, finds the formats, reads the template and registers
+// Provision checks the options, replaces their global placeholders, finds the formats, reads the template and registers
 // the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 
-	h.contextPath = newText(h.ContextPath)
-	h.baseURL = newText(h.BaseURL)
-	h.footer = newText(h.Footer)
-	if h.Footer == "" {
-		h.footer = text{value: defaultFooter()}
+	var err error
+	if h.contextPath, err = provisionText(h.ContextPath, parseContextPath); err != nil {
+		return fmt.Errorf("context_path: %w", err)
+	}
+	if h.BaseURL != "" {
+		if h.baseURL, err = provisionText(h.BaseURL, parseBaseURL); err != nil {
+			return fmt.Errorf("base_url: %w", err)
+		}
+	}
+	h.footer = text{value: defaultFooter()}
+	if h.Footer != "" {
+		if h.footer, err = provisionText(h.Footer, parseFooter); err != nil {
+			return fmt.Errorf("footer: %w", err)
+		}
 	}
 
-	h.offered = nil
-	for _, name := range h.Formats {
-		f := formatByName(name)
-		if f == nil {
-			return fmt.Errorf("formats: unknown format %q; the formats are text, html, json, problem and xml", name)
-		}
-		if slices.Contains(h.offered, f) {
-			return fmt.Errorf("formats: %s is given twice; give each format once", name)
-		}
-		h.offered = append(h.offered, f)
+	if h.offered, err = parseFormats(h.Formats); err != nil {
+		return fmt.Errorf("formats: %w", err)
 	}
 	if len(h.offered) == 0 {
 		for i := range formats {
@@ -122,68 +121,43 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 	h.usual = make(map[string]*format, len(usualAccepts))
 	for _, accept := range usualAccepts {
-		h.usual[accept] = h.negotiate([]string{accept})
+		h.usual[accept] = h.negotiate(accept)
 	}
 
 	if h.Template != "" {
-		t, err := loadTemplate(h.Template)
-		if err != nil {
+		if h.template, err = loadTemplate(h.Template); err != nil {
 			return fmt.Errorf("template: %w", err)
 		}
-		h.template = t
 	}
 
-	var err error
 	if h.pages, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
 	return nil
 }
 
-// Validate refuses values that no request could use, and trims those that all of them will. Of a value
-// with per-request placeholders it sees only how it begins; the rest is made safe for each request.
+// provisionText replaces the global placeholders of a text, and parses it.
+func provisionText(s string, parse func(text) (string, error)) (t text, err error) {
+	t = newText(s)
+	t.value, err = parse(t)
+	return t, err
+}
+
+// Validate refuses a mode that does not exist.
 func (h *Handler) Validate() error {
-	if s := h.contextPath.value; h.contextPath.perRequest {
-		if s[0] != '/' && s[0] != '{' {
-			return fmt.Errorf("context_path: %q does not begin with a slash; write it as in /app", s)
-		}
-	} else {
-		path, err := parseContextPath(s)
-		if err != nil {
-			return fmt.Errorf("context_path: %w", err)
-		}
-		h.contextPath.value = path
-	}
-
-	if s := h.baseURL.value; h.baseURL.perRequest {
-		if s[0] != '{' && !hasHTTPScheme(s) {
-			return fmt.Errorf("base_url: %q does not begin with http:// or https://", s)
-		}
-	} else if h.BaseURL != "" {
-		base, err := parseBaseURL(s)
-		if err != nil {
-			return fmt.Errorf("base_url: %w", err)
-		}
-		h.baseURL.value = base
-	}
-
-	if s := h.footer.value; !h.footer.perRequest {
-		clean := cleanLine(s)
-		if clean == "" {
-			return fmt.Errorf("footer: %q is blank; write one line of text, or leave the option out", h.Footer)
-		}
-		if strings.ContainsFunc(s, isNotLineText) {
-			return fmt.Errorf("footer: %q is not one line of text; leave out line breaks and control characters", s)
-		}
-		h.footer.value = clean
-	}
-
-	switch h.Replace {
-	case "", replacePages, replaceAll, replaceNone:
-	default:
-		return fmt.Errorf("replace: unknown mode %q; it is pages, all or none", h.Replace)
+	if err := checkReplace(h.Replace); err != nil {
+		return fmt.Errorf("replace: %w", err)
 	}
 	return nil
+}
+
+func checkReplace(mode string) error {
+	switch mode {
+	case "", replacePages, replaceAll, replaceNone:
+		return nil
+	default:
+		return fmt.Errorf("unknown mode %q; it is pages, all or none", mode)
+	}
 }
 
 // Interface guards

@@ -32,9 +32,9 @@ const missingPage = "/missing.html"
 
 var pagePool = sync.Pool{New: func() any { return new(page) }}
 
-// newPage makes the page for a request. host is the Host that the client sent, and trusted tells whether the
-// client is a trusted proxy.
-func (h *Handler) newPage(r *http.Request, host string, trusted bool, repl *caddy.Replacer) *page {
+// newPage makes the page for a request. sent is what the client sent, and trusted tells whether it is a trusted
+// proxy.
+func (h *Handler) newPage(r *http.Request, sent *received, trusted bool, repl *caddy.Replacer) *page {
 	method, target := r.Method, r.RequestURI
 	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		method, target = orig.Method, orig.RequestURI
@@ -42,7 +42,7 @@ func (h *Handler) newPage(r *http.Request, host string, trusted bool, repl *cadd
 
 	p := pagePool.Get().(*page)
 	p.method = method
-	p.uri = appendAddress(p.uri[:0], method, target, h.base(r, host, trusted, repl))
+	p.uri = appendAddress(p.uri[:0], method, target, h.base(r, sent, trusted, repl))
 
 	p.message = append(p.message[:0], "No endpoint "...)
 	if method == http.MethodHead {
@@ -81,7 +81,12 @@ type text struct {
 	perRequest bool // placeholders are left, to be replaced for each request
 }
 
-// newText resolves the global placeholders of s. The time, though global, is left to each request.
+// literal is a text as it is written.
+func literal(s string) text {
+	return text{s, strings.Contains(s, "{") && strings.Contains(s, "}")}
+}
+
+// newText replaces the global placeholders of s. The time, though global, is left to each request.
 func newText(s string) text {
 	// escaped braces lose their backslash when placeholders are replaced, so that happens only once
 	if strings.Contains(s, `\{`) || strings.Contains(s, `\}`) {
@@ -97,7 +102,7 @@ func newText(s string) text {
 	if err != nil { // braces without end
 		return text{s, false}
 	}
-	return text{value, strings.Contains(value, "{") && strings.Contains(value, "}")}
+	return literal(value)
 }
 
 // resolve gives the text for a request. An unknown placeholder stays as it is written.
@@ -109,6 +114,22 @@ func (t text) resolve(repl *caddy.Replacer) string {
 func defaultFooter() string {
 	version, _ := caddy.Version()
 	return cleanLine("Powered by Caddy " + version)
+}
+
+// parseFooter checks a footer, and returns it without blanks around it and in a row. One with placeholders is made safe
+// for each request.
+func parseFooter(t text) (string, error) {
+	if t.perRequest {
+		return t.value, nil
+	}
+	footer := cleanLine(t.value)
+	switch {
+	case footer == "":
+		return "", fmt.Errorf("%q is blank; write one line of text, or leave the option out", t.value)
+	case strings.ContainsFunc(t.value, isNotLineText):
+		return "", fmt.Errorf("%q is not one line of text; leave out line breaks and control characters", t.value)
+	}
+	return footer, nil
 }
 
 // cleanLine makes one line of printable text of s.
@@ -124,10 +145,15 @@ func isNotLineText(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFFFE' || r == '\uFFFF'
 }
 
-// parseContextPath checks a context path, and gives it without the slash at its end.
-func parseContextPath(s string) (string, error) {
-	if s != "" && s[0] != '/' {
-		return "", fmt.Errorf("%q does not begin with a slash; write it as in %q", s, appendContextPath(nil, s))
+// parseContextPath checks a context path, and returns it without the slash at its end. Of one with placeholders it sees
+// only how it begins; the rest is made safe for each request.
+func parseContextPath(t text) (string, error) {
+	s := t.value
+	if s != "" && s[0] != '/' && !(t.perRequest && s[0] == '{') {
+		return "", fmt.Errorf("%q does not begin with a slash; write it as in %q", s, "/app")
+	}
+	if t.perRequest {
+		return s, nil
 	}
 	path := strings.TrimRight(s, "/")
 	if encoded := string(appendContextPath(nil, path)); encoded != path {

@@ -163,7 +163,7 @@ func TestMethodThatIsNoToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Method, r.RequestURI = "A <b>\"\xff\u2028", "/"
-	p := h.newPage(r, "a.test", false, nil)
+	p := h.newPage(r, &received{host: "a.test"}, false, nil)
 	if got, want := string(p.message), "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /missing.html."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // unknown is a backend that answers every request with a 404 of its own, as the path asks.
@@ -232,14 +235,14 @@ func TestPageIsThereBeforeTheBodyEnds(t *testing.T) {
 		res.Body.Close()
 		response{res, string(body)}.wantPage(t, "GET", "http://a.test/x", "")
 		select {
-		case release <- struct{}{}: // which a backend whose exchange was cut does not take
+		case release <- struct{}{}: // which a backend whose exchange was canceled does not take
 			before++
-		case <-time.After(2 * maxDropTime):
+		case <-time.After(2 * maxStall):
 		}
 	}
-	// a machine that stands still for a moment may let one be cut
+	// a machine that stands still for a moment may let one be canceled
 	if before == 0 {
-		t.Error("each page came when the exchange was cut")
+		t.Error("each page came when the exchange was canceled")
 	}
 }
 
@@ -259,6 +262,155 @@ func TestClientConnectionGoesOn(t *testing.T) {
 		}
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.test\r\n\r\n", path)
 		readResponse(t, r, "GET", path).wantPage(t, "GET", "http://a.test"+path, "")
+	}
+}
+
+// TestOrdinaryPageComesToItsEnd has a page of 60 kB come in three windows of 200 ms, as one does from far away. It is drained to its end:
+// there is no warning, and the next request takes the same connection.
+func TestOrdinaryPageComesToItsEnd(t *testing.T) {
+	var connections atomic.Int64
+	app := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/length" {
+			w.Header().Set("Content-Length", "60000")
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_ = http.NewResponseController(w).Flush()
+		for range 3 {
+			time.Sleep(200 * time.Millisecond)
+			_, _ = w.Write(bytes.Repeat([]byte("x"), 20_000))
+			_ = http.NewResponseController(w).Flush()
+		}
+	}))
+	app.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	app.Start()
+	t.Cleanup(app.Close)
+	s := startCaddy(t, strings.ReplaceAll(`
+http://a.test:0 {
+	not_found
+	reverse_proxy APP
+}
+http://encode.test:0 {
+	not_found
+	encode
+	reverse_proxy APP
+}`, "APP", app.Listener.Addr().String()))
+	for _, uri := range []string{"http://a.test/length", "http://a.test/chunked", "http://encode.test/length", "http://encode.test/chunked"} {
+		for range 2 {
+			s.get(t, uri, "Accept-Encoding: gzip").wantPage(t, "GET", uri, "")
+		}
+	}
+	s.get(t, "http://a.test/length").wantPage(t, "GET", "http://a.test/length", "")
+	if n := connections.Load(); n != 2 {
+		t.Errorf("there were %d connections to the backend, want one for each site", n)
+	}
+	if warnings := s.logs.matching(t, func(entry map[string]any) bool {
+		logger, _ := entry["logger"].(string)
+		return entry["level"] != "debug" && strings.HasPrefix(logger, "http.handlers")
+	}); len(warnings) > 0 {
+		t.Errorf("the log has %v", warnings)
+	}
+}
+
+// TestBodyThatTakesTooLongIsGivenUp has bodies stall, and trickle without end. The client's next request on its connection waits
+// for no more than a second of the one, and a few of the other.
+func TestBodyThatTakesTooLongIsGivenUp(t *testing.T) {
+	gone := make(chan struct{}, 1)
+	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNotFound)
+		pause := 50 * time.Millisecond
+		if r.URL.Path == "/stalls" {
+			pause = time.Hour
+		}
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(pause):
+			}
+		}
+		gone <- struct{}{}
+	})
+	s := startCaddy(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+app+"\n}")
+	for path, want := range map[string]struct{ atLeast, atMost time.Duration }{
+		"/stalls": {0, 1500 * time.Millisecond}, "/trickles": {2 * maxStall, 5 * time.Second},
+	} {
+		t.Run(path, func(t *testing.T) {
+			conn := s.connect(t)
+			r := bufio.NewReader(conn)
+			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.test\r\n\r\n", path)
+			readResponse(t, r, "GET", path).wantPage(t, "GET", "http://a.test"+path, "")
+			begin := time.Now()
+			fmt.Fprint(conn, "OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n") // which net/http answers itself
+			readResponse(t, r, "OPTIONS", "*").want(t, 200, "")
+			if d := time.Since(begin); d < want.atLeast || d > want.atMost {
+				t.Errorf("the next response came after %v, want %v to %v", d, want.atLeast, want.atMost)
+			}
+			<-gone
+		})
+	}
+}
+
+type keptKey struct{}
+
+// TestCallerGoesOnAfterAnExchangeWasCanceled asks another backend with the same request, once not_found has returned.
+func TestCallerGoesOnAfterAnExchangeWasCanceled(t *testing.T) {
+	app := backend(t, unknown)
+	other := backend(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "an error page") })
+	after := goDirective(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+		before := r.Context()
+		r2 := r.WithContext(context.WithValue(r.Context(), keptKey{}, "kept"))
+		if err := next.ServeHTTP(w, r2); err != nil {
+			return err
+		}
+		for name, ctx := range map[string]context.Context{"before": before, "after": r.Context(), "of the request that was passed on": r2.Context()} {
+			if err := ctx.Err(); err != nil {
+				t.Errorf("the context %s: %v", name, err)
+			}
+			select {
+			case <-ctx.Done():
+				t.Errorf("the context %s is done", name)
+			default:
+			}
+		}
+		if r2.Context().Value(keptKey{}) != "kept" {
+			t.Error("the context has lost its value")
+		}
+		return nil
+	})
+	s := startCaddy(t, strings.NewReplacer("APP", app, "OTHER", other, "AFTER", after).Replace(`
+http://a.test:0 {
+	intercept {
+		@missing status 404
+		handle_response @missing {
+			header -Content-Length # intercept leaves the page's in place, as it does with every response
+			reverse_proxy OTHER
+		}
+	}
+	handle {
+		not_found
+		reverse_proxy APP
+	}
+}
+http://b.test:0 {
+	AFTER
+	handle {
+		not_found
+		reverse_proxy APP
+	}
+}`))
+	for _, path := range []string{"/stalls", "/endless", "/length"} {
+		res := s.get(t, "http://a.test"+path)
+		if res.StatusCode != 200 || res.body != "an error page" {
+			t.Errorf("%s: got %d %q", path, res.StatusCode, res.body)
+		}
+		s.get(t, "http://b.test"+path).wantPage(t, "GET", "http://b.test"+path, "")
 	}
 }
 
@@ -398,6 +550,60 @@ func TestPanicsPassOn(t *testing.T) {
 	}
 }
 
+// brokenWriter panics where it is told to.
+type brokenWriter struct {
+	http.ResponseWriter
+	at string
+	p  any
+}
+
+func (w *brokenWriter) WriteHeader(status int) {
+	if w.at == "WriteHeader" {
+		panic(w.p)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.at == "Write" {
+		panic(w.p)
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *brokenWriter) FlushError() error {
+	if w.at == "FlushError" {
+		panic(w.p)
+	}
+	return nil
+}
+
+// TestPanicOfThePageItselfPasses has the writer panic while the page is sent, also by what aborts a response: then there is no page.
+func TestPanicOfThePageItselfPasses(t *testing.T) {
+	for _, at := range []string{"WriteHeader", "Write", "FlushError"} {
+		for _, p := range []any{"a panic", http.ErrAbortHandler} {
+			for name, next := range map[string]caddyhttp.HandlerFunc{
+				"response": func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(404); return nil },
+				"end":      endOfChain,
+			} {
+				if name == "end" && at == "FlushError" {
+					continue // nothing is flushed then
+				}
+				t.Run(fmt.Sprint(at, p, name), func(t *testing.T) {
+					defer func() {
+						if got := recover(); got != p {
+							t.Errorf("got the panic %v, want %v", got, p)
+						}
+					}()
+					w := &brokenWriter{httptest.NewRecorder(), at, p}
+					err := serve(provision(t, &Handler{}), w, "GET", "/x", next)
+					t.Errorf("got %v", err)
+				})
+			}
+		}
+	}
+}
+
 // TestAfterThePage has a handler go on in every way after the page took the place of its response.
 func TestAfterThePage(t *testing.T) {
 	h := provision(t, &Handler{})
@@ -423,13 +629,13 @@ func TestAfterThePage(t *testing.T) {
 		if _, _, err := rc.Hijack(); err == nil {
 			t.Error("hijacked")
 		}
-		if n, err := io.Copy(w, endless{}); err == nil || n > maxDropped {
+		if n, err := io.Copy(w, endless{}); err == nil || n > maxDiscarded {
 			t.Errorf("copying without end: %d, %v", n, err)
 		}
 		select {
-		case <-r.Context().Done(): // the exchange is cut
+		case <-r.Context().Done(): // the exchange is canceled
 		case <-time.After(10 * time.Second):
-			t.Error("the exchange is not cut")
+			t.Error("the exchange is not canceled")
 		}
 		return fmt.Errorf("too late")
 	})
@@ -452,7 +658,7 @@ func TestAfterThePage(t *testing.T) {
 // TestHEADHasNoBody does not rely on the server to drop it.
 func TestHEADHasNoBody(t *testing.T) {
 	rec := httptest.NewRecorder()
-	if err := serve(provision(t, &Handler{}), rec, "HEAD", "/x", func(http.ResponseWriter, *http.Request) error { return nil }); err != nil {
+	if err := serve(provision(t, &Handler{}), rec, "HEAD", "/x", endOfChain); err != nil {
 		t.Fatal(err)
 	}
 	if rec.Code != 404 || rec.Body.Len() != 0 {

@@ -14,7 +14,8 @@ import (
 )
 
 // TestHeaderOfReplacedResponse sends every field that a backend may describe its own page by, and
-// others that are none of the page's business.
+// others that are none of the page's business. Between them they are what IANA's registry of HTTP field names has for
+// responses, but for those of the connection, and some more.
 func TestHeaderOfReplacedResponse(t *testing.T) {
 	gone := map[string]string{
 		"Content-Encoding": "br", "Content-Language": "de", "Content-Location": "/x", "Content-Disposition": "attachment",
@@ -23,12 +24,27 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		"Accept-Ranges": "bytes", "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "Pragma": "public", "Age": "7", "Refresh": "1",
 		"CDN-Cache-Control": "max-age=600", "Cloudflare-CDN-Cache-Control": "max-age=600", "Surrogate-Control": "max-age=600",
 		"Edge-Control": "!no-store, max-age=600", "X-Accel-Expires": "600",
+		"Signature": "sig1=:a:", "Signature-Input": `sig1=("content-digest")`, "Content-Security-Policy-Report-Only": "default-src 'self'",
+		"X-Accel-Redirect": "/protected/x", "X-Accel-Charset": "latin1", "X-Sendfile": "/srv/x", "X-Sendfile2": "/srv/x 0-9", "X-LIGHTTPD-send-file": "/srv/x",
+		"X-Reproxy-URL": "http://b.test/x", "X-Archive-Files": "zip", "IM": "feed", "Delta-Base": `"0"`,
+		"Memento-Datetime": "Sat, 21 Nov 2020 11:00:00 GMT", "Content-Transfer-Encoding": "binary", "Content-Base": "http://b.test/",
+		"Content-Version": "2", "Content-ID": "<1@b.test>", "Content-Script-Type": "text/vbscript", "Content-Style-Type": "text/css",
+		"Content-DPR": "2", "Unencoded-Digest": "sha-256=:a:", "Alternates": `{"x.de" 0.9}`, "TCN": "choice", "Variant-Vary": "negotiate",
+		"URI": "</x>", "Derived-From": "1", "Default-Style": "dark", "PICS-Label": "(x)", "MIME-Version": "1.0", "OData-Version": "4.0",
+		"OSLC-Core-Version": "2.0", "Schedule-Tag": `"1"`, "Preference-Applied": "return=minimal", "CMSD-Static": "ot=v", "AMP-Cache-Transform": "any",
+		"Warning": `110 - "stale"`, "Use-As-Dictionary": `match="/*"`, "No-Vary-Search": "params", "SourceMap": "/x.map", "X-SourceMap": "/x.map",
 	}
 	stay := map[string]string{
-		"Access-Control-Allow-Origin": "https://b.test", "Access-Control-Allow-Credentials": "true", "Traceparent": "00-1-2-03",
-		"X-Request-Id": "7", "WWW-Authenticate": "Basic", "Strict-Transport-Security": "max-age=1", "Link": "</a>; rel=preload",
-		"Location": "/elsewhere", "Retry-After": "1", "Clear-Site-Data": `"cache"`, "Surrogate-Key": "shop", "X-Cache-Controlled": "yes",
-		"Content-Security-Policy-Report-Only": "default-src 'self'",
+		"Access-Control-Allow-Origin": "https://b.test", "Access-Control-Allow-Credentials": "true", "Access-Control-Expose-Headers": "X-A",
+		"Traceparent": "00-1-2-03", "Tracestate": "a=b", "Server-Timing": "db;dur=1", "X-Request-Id": "7",
+		"WWW-Authenticate": "Basic", "Authentication-Info": "nextnonce=a", "Proxy-Status": "b.test", "DPoP-Nonce": "a", "Replay-Nonce": "a",
+		"Strict-Transport-Security": "max-age=1", "Permissions-Policy": "camera=()", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+		"Cross-Origin-Resource-Policy": "same-site", "Cross-Origin-Embedder-Policy": "require-corp", "Cross-Origin-Opener-Policy": "same-origin",
+		"Origin-Agent-Cluster": "?1", "NEL": "{}", "Reporting-Endpoints": `a="/r"`, "Expect-CT": "max-age=1", "Accept-CH": "DPR", "P3P": "x",
+		"Link": "</a>; rel=preload", "Link-Template": `"/{a}"`, "Location": "/elsewhere", "Retry-After": "1", "Sunset": "Sat, 21 Nov 2099 11:00:00 GMT",
+		"Deprecation": "@1", "Clear-Site-Data": `"cache"`, "Allow": "GET", "Accept-Patch": "a/b", "Accept-Post": "a/b", "DAV": "1",
+		"Cache-Status": "b.test; hit", "Surrogate-Key": "shop", "X-Cache-Controlled": "yes", "Timing-Allow-Origin": "*", "Priority": "u=1",
+		"Lock-Token": "<a>", "Want-Content-Digest": "sha-256=1", "Accept-Signature": `sig1=()`, "Public-Key-Pins": "max-age=1", "X-Accelerated": "yes",
 	}
 	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
@@ -32,6 +34,50 @@ const globalOptions = `
 	auto_https off
 	skip_install_trust
 `
+
+// goHandler is a Caddy handler that is a function of a test's, as a plugin could be. In a Caddyfile it is `go <name>`.
+type goHandler struct {
+	Name string `json:"name"`
+}
+
+// goFunc is what a goHandler calls.
+type goFunc func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
+
+var goFuncs sync.Map // by name
+
+// goDirective returns the directive that calls a function, until the test ends.
+func goDirective(t testing.TB, f goFunc) string {
+	t.Helper()
+	name := fmt.Sprintf("%s %p", t.Name(), &f)
+	goFuncs.Store(name, f)
+	t.Cleanup(func() { goFuncs.Delete(name) })
+	return "go " + strconv.Quote(name)
+}
+
+func init() {
+	caddy.RegisterModule(goHandler{})
+	httpcaddyfile.RegisterHandlerDirective("go", func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		handler := new(goHandler)
+		h.Next() // consume directive name
+		if !h.AllArgs(&handler.Name) {
+			return nil, h.ArgErr()
+		}
+		return handler, nil
+	})
+	httpcaddyfile.RegisterDirectiveOrder("go", httpcaddyfile.Before, "invoke")
+}
+
+func (goHandler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.go", New: func() caddy.Module { return new(goHandler) }}
+}
+
+func (h *goHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	f, ok := goFuncs.Load(h.Name)
+	if !ok {
+		return fmt.Errorf("no function %q", h.Name)
+	}
+	return f.(goFunc)(w, r, next)
+}
 
 // server is a running Caddy.
 type server struct {
@@ -306,8 +352,8 @@ func (l *logBuffer) take() string {
 	return l.buf.String()
 }
 
-// entries returns the log entries with a message that a filter accepts.
-func (l *logBuffer) entries(t testing.TB, message string, filter func(map[string]any) bool) (entries []map[string]any) {
+// matching returns the log entries that a filter accepts.
+func (l *logBuffer) matching(t testing.TB, filter func(map[string]any) bool) (entries []map[string]any) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -316,11 +362,17 @@ func (l *logBuffer) entries(t testing.TB, message string, filter func(map[string
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Fatalf("log line %q: %v", line, err)
 		}
-		if entry["msg"] == message && filter(entry) {
+		if filter(entry) {
 			entries = append(entries, entry)
 		}
 	}
 	return entries
+}
+
+// entries returns the log entries with a message that a filter accepts.
+func (l *logBuffer) entries(t testing.TB, message string, filter func(map[string]any) bool) []map[string]any {
+	t.Helper()
+	return l.matching(t, func(entry map[string]any) bool { return entry["msg"] == message && filter(entry) })
 }
 
 // waitFor waits for n log entries with a message: Caddy logs after the client has its response.
@@ -379,6 +431,12 @@ func provisionErr(t testing.TB, h *Handler) error {
 // prepare prepares a request, as Caddy's server does.
 func prepare(w http.ResponseWriter, r *http.Request) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
+}
+
+// endOfChain is what Caddy has at the end of each chain of handlers.
+func endOfChain(_ http.ResponseWriter, r *http.Request) error {
+	caddyhttp.SetVar(r.Context(), "unhandled", true)
+	return nil
 }
 
 // serve passes a request to a handler, as Caddy's server does, and to the next one behind it.

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // templateData is what a template sees of the page.
@@ -63,7 +64,7 @@ func (i *templateInstance) placeholder(name string) string {
 	return value
 }
 
-// loadTemplate reads and parses a template, and makes sure that it can be escaped.
+// loadTemplate reads and parses a template, and tries it on a sample page.
 func loadTemplate(file string) (*pageTemplate, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {
@@ -82,14 +83,31 @@ func loadTemplate(file string) (*pageTemplate, error) {
 		return i
 	}}}
 
-	// html/template finds a template that it cannot escape when it is first executed. Other
-	// failures depend on the request.
-	var escaping *template.Error
-	err = t.execute(io.Discard, templateData{Status: 404}, caddy.NewReplacer())
-	if errors.As(err, &escaping) {
-		return nil, fmt.Errorf("parsing %s: %w", file, err)
+	p, repl := samplePage()
+	if err := t.render(p, repl); err != nil {
+		return nil, fmt.Errorf("trying %s on a sample page: %w", file, err)
+	}
+	if len(bytes.TrimSpace(p.body)) == 0 {
+		return nil, fmt.Errorf("%s renders a blank page; write the page at the top level of the file, outside of define", file)
 	}
 	return t, nil
+}
+
+// samplePage returns a page for a request that has everything a template may ask for, placeholders included.
+func samplePage() (*page, *caddy.Replacer) {
+	const uri = "https://www.example.com/docs/apis?x=1"
+	r, err := http.NewRequest(http.MethodGet, uri, http.NoBody)
+	if err != nil {
+		panic(err)
+	}
+	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
+	repl := caddy.NewReplacer()
+	caddyhttp.PrepareRequest(r, repl, nil, nil)
+	return &page{
+		uri:     []byte(uri),
+		message: []byte("No endpoint GET /missing.html."),
+		footer:  defaultFooter(),
+	}, repl
 }
 
 func (t *pageTemplate) execute(w io.Writer, data templateData, repl *caddy.Replacer) error {

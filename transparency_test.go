@@ -562,6 +562,9 @@ func TestReadFromReachesTheConnection(t *testing.T) {
 // TestAnswersOfEveryKindCount has handlers answer in each way that there is, and none of them gets the page.
 func TestAnswersOfEveryKindCount(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter) error{
+		"nothing":        func(w http.ResponseWriter) error { return nil },
+		"a header":       func(w http.ResponseWriter) error { w.Header().Set("Allow", "GET"); return nil },
+		"a 103 alone":    func(w http.ResponseWriter) error { w.WriteHeader(103); return nil },
 		"an empty 200":   func(w http.ResponseWriter) error { w.WriteHeader(200); return nil },
 		"an empty write": func(w http.ResponseWriter) error { _, err := w.Write(nil); return err },
 		"a flush":        func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
@@ -585,9 +588,9 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 
 	t.Run("a 103 is no answer", func(t *testing.T) {
 		rec := httptest.NewRecorder()
-		if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+		if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(103)
-			return nil
+			return endOfChain(w, r)
 		}); err != nil || rec.Body.Len() == 0 {
 			t.Errorf("got %d %q, %v", rec.Code, rec.Body, err)
 		}
@@ -617,6 +620,31 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 			t.Errorf("got %s", res.Status)
 		}
 	})
+}
+
+// TestWriterThatIsUnwrappedByHand goes past the handler, as the README says.
+func TestWriterThatIsUnwrappedByHand(t *testing.T) {
+	for name, tt := range map[string]struct {
+		next caddyhttp.HandlerFunc
+		want string
+	}{
+		"and answers":  {func(http.ResponseWriter, *http.Request) error { return nil }, "theirs"},
+		"and goes on":  {endOfChain, "theirs" + textPage("GET", "http://a.test/x", "")},
+		"and responds": {func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(404); return nil }, "theirs" + textPage("GET", "http://a.test/x", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := httptest.NewRecorder()
+			err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+				below := w.(interface{ Unwrap() http.ResponseWriter }).Unwrap()
+				below.WriteHeader(http.StatusNotFound)
+				io.WriteString(below, "theirs")
+				return tt.next(w, r)
+			})
+			if err != nil || rec.Body.String() != tt.want {
+				t.Errorf("got %q, %v, want %q", rec.Body, err, tt.want)
+			}
+		})
+	}
 }
 
 // TestEncodeHoldsTheHeaderBack shows, of Caddy alone, that a response waits in encode for the first byte of its
