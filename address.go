@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,88 +10,97 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// base is what an address begins with: a scheme and an authority, or a base_url and nothing more.
-type base struct {
-	prefix, authority string
-	configured        bool // by base_url
+// clientRequest is a request as the client sent it. The next handlers may change the request for an upstream, as
+// request_header does, so what the page needs of it is kept.
+type clientRequest struct {
+	*http.Request
+	replacer *caddy.Replacer
+
+	host, accept                  string
+	forwardedHost, forwardedProto string // the last line, as reverse_proxy takes it
+	grpc                          bool
 }
 
-// base finds what the address of a request begins with. trusted tells whether the client is a trusted proxy.
-func (h *Handler) base(r *http.Request, sent *received, trusted bool, repl *caddy.Replacer) base {
-	if h.baseURL.perRequest {
-		if url, err := parseBaseURL(text{value: h.baseURL.resolve(repl)}); err == nil {
-			return base{url, "", true}
-		}
-	} else if h.baseURL.value != "" {
-		return base{h.baseURL.value, "", true}
+func newClientRequest(r *http.Request) clientRequest {
+	// strings, not slices: Caddy's header handler changes values in place
+	c := clientRequest{
+		Request:        r,
+		replacer:       r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer),
+		host:           r.Host,
+		forwardedHost:  last(r.Header["X-Forwarded-Host"]),
+		forwardedProto: last(r.Header["X-Forwarded-Proto"]),
+		grpc:           r.ProtoMajor >= 2 && isGRPC(last(r.Header["Content-Type"])),
 	}
+	if accept := r.Header["Accept"]; len(accept) == 1 {
+		c.accept = accept[0]
+	} else {
+		c.accept = strings.Join(accept, ",") // several lines are one list (RFC 9110, section 5.3)
+	}
+	return c
+}
 
-	b := base{prefix: "http://", authority: sent.host}
+func last(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}
+
+// original returns the method and the target that the client sent, before any rewrite.
+func (r *clientRequest) original() (method, target string) {
+	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		return orig.Method, orig.RequestURI
+	}
+	return r.Method, r.RequestURI
+}
+
+// cause returns the name of the cause of the page that was written for the request; it is empty if none was.
+func (r *clientRequest) cause() string {
+	name, _ := r.replacer.GetString(causePlaceholder)
+	return name
+}
+
+// unhandledVar is the variable that Caddy sets at the end of the chain.
+const unhandledVar = "unhandled"
+
+func (r *clientRequest) isUnhandled() bool {
+	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
+	return unhandled
+}
+
+// markHandled clears Caddy's unhandled variable, or the access log says NOP. It writes it only where it is set: after
+// a proxied request the transport may still be dialing, and reads the variables, which have no lock.
+func (r *clientRequest) markHandled() {
+	if r.isUnhandled() {
+		caddyhttp.SetVar(r.Context(), unhandledVar, false)
+	}
+}
+
+// origin returns the scheme and the authority that the client addressed. Those that a trusted proxy says it was
+// addressed by come first.
+func (r *clientRequest) origin() (scheme, authority string) {
+	scheme, authority = "http", r.host
 	if r.TLS != nil {
-		b.prefix = "https://"
+		scheme = "https"
 	}
-	if trusted {
-		switch proto := firstMember(sent.forwardedProto); {
+	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
+		switch proto := firstMember(r.forwardedProto); {
 		case strings.EqualFold(proto, "https"):
-			b.prefix = "https://"
+			scheme = "https"
 		case strings.EqualFold(proto, "http"):
-			b.prefix = "http://"
+			scheme = "http"
 		}
-		if host := firstMember(sent.forwardedHost); validAuthority(host) {
-			b.authority = host
+		if host := firstMember(r.forwardedHost); validAuthority(host) {
+			authority = host
 		}
 	}
-	if !validAuthority(b.authority) {
-		b.authority = localAuthority(r)
+	if !validAuthority(authority) {
+		authority = localAuthority(r.Context())
 	}
-	return b
-}
-
-// appendAddress appends the absolute URL that a client addressed by a request target (RFC 9112,
-// section 3.2). What is valid there stays as it was sent; the rest is percent-encoded.
-func appendAddress(b []byte, method, target string, base base) []byte {
-	switch {
-	case strings.HasPrefix(target, "/"): // origin-form
-		b = base.append(b)
-
-	case target == "", target == "*", method == http.MethodConnect: // asterisk-form, authority-form
-		return base.append(b)
-
-	default: // absolute-form
-		scheme, rest, _ := strings.Cut(target, ":")
-		authority, hasAuthority := "", strings.HasPrefix(rest, "//")
-		if hasAuthority {
-			rest = rest[len("//"):]
-			end := strings.IndexAny(rest, "/?#")
-			if end < 0 {
-				end = len(rest)
-			}
-			userinfo := strings.LastIndexByte(rest[:end], '@') + 1
-			authority, rest = rest[userinfo:end], rest[end:]
-		}
-		switch {
-		case !hasAuthority && !base.configured:
-			return appendEncoded(b, target, &targetBytes) // urn:x is an address as it is
-		case validAuthority(authority) && !base.configured:
-			b = appendEncoded(b, scheme, &targetBytes)
-			b = append(b, "://"...)
-			b = append(b, authority...)
-		default:
-			b = base.append(b)
-		}
-		if rest != "" && rest[0] != '/' && rest[0] != '?' {
-			b = append(b, '/') // or the host would go on
-		}
-		target = rest
-	}
-	return appendEncoded(b, target, &targetBytes)
-}
-
-func (a base) append(b []byte) []byte {
-	b = append(b, a.prefix...)
-	return append(b, a.authority...)
+	return scheme, authority
 }
 
 // firstMember returns the first member of a list.
@@ -99,10 +109,10 @@ func firstMember(value string) string {
 	return strings.TrimSpace(first)
 }
 
-// localAuthority returns the local address of a request's connection. A zone means nothing to anybody
-// else (RFC 6874, section 4), and a Unix socket has no address that a URL could have.
-func localAuthority(r *http.Request) string {
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+// localAuthority returns the local address of a connection. A zone means nothing to another host (RFC 6874,
+// section 4), and a Unix socket has no address that a URL could have.
+func localAuthority(ctx context.Context) string {
+	if local, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr); ok {
 		if addr, err := netip.ParseAddrPort(local.String()); err == nil {
 			return netip.AddrPortFrom(addr.Addr().WithZone(""), addr.Port()).String()
 		}
@@ -110,11 +120,63 @@ func localAuthority(r *http.Request) string {
 	return "localhost"
 }
 
-// parseBaseURL checks a base URL, and returns it without the slash at its end. Of one with placeholders it sees only how
-// it begins; for each request the rest is checked, and an invalid one is not used.
-func parseBaseURL(t text) (string, error) {
-	s := t.value
-	if t.perRequest {
+// appendAddress appends the absolute URL that the client asked for with a request target (RFC 9112, section 3.2).
+// What is valid in it stays as it was sent; the rest is percent-encoded. The URL begins with baseURL, unless that
+// is empty.
+func (r *clientRequest) appendAddress(b []byte, method, target, baseURL string) []byte {
+	scheme, authority, rest := splitTarget(method, target)
+	switch {
+	case baseURL != "":
+		b = append(b, baseURL...)
+	case authority != "":
+		b = appendEncoded(b, scheme, &targetBytes)
+		b = append(b, "://"...)
+		b = append(b, authority...)
+	case scheme != "":
+		return appendEncoded(b, target, &targetBytes)
+	default:
+		scheme, authority = r.origin()
+		b = append(b, scheme...)
+		b = append(b, "://"...)
+		b = append(b, authority...)
+	}
+	if rest != "" && rest[0] != '/' && rest[0] != '?' {
+		b = append(b, '/') // or it would belong to the authority
+	}
+	return appendEncoded(b, rest, &targetBytes)
+}
+
+// splitTarget splits a request target. In origin-form it has only a rest, and in asterisk-form and authority-form
+// nothing. In absolute-form it has a scheme and an authority, without user information; one whose authority is
+// invalid counts as in origin-form, and one like urn:x has no authority.
+func splitTarget(method, target string) (scheme, authority, rest string) {
+	switch {
+	case strings.HasPrefix(target, "/"):
+		return "", "", target
+	case target == "*", method == http.MethodConnect:
+		return "", "", ""
+	}
+	scheme, rest, _ = strings.Cut(target, ":")
+	if !strings.HasPrefix(rest, "//") {
+		return scheme, "", rest
+	}
+	rest = rest[len("//"):]
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, rest = rest[strings.LastIndexByte(rest[:end], '@')+1:end], rest[end:]
+	if !validAuthority(authority) {
+		return "", "", rest
+	}
+	return scheme, authority, rest
+}
+
+// parseBaseURL checks a base URL, and returns it without the slash at its end. If it has placeholders, only its
+// beginning is checked; the rest is checked for each request, and a base URL that is invalid then is not used.
+func parseBaseURL(e expandable) (string, error) {
+	s := e.value
+	if e.perRequest {
 		if s[0] != '{' && !hasHTTPScheme(s) {
 			return "", fmt.Errorf("%q does not begin with http:// or https://", s)
 		}
@@ -127,7 +189,7 @@ func parseBaseURL(t text) (string, error) {
 	case !hasHTTPScheme(s) || !validAuthority(u.Host):
 		return "", fmt.Errorf("%q is not an absolute http or https URL with a host; write it as in https://www.example.com", s)
 	case u.User != nil:
-		return "", fmt.Errorf("%q has user information, which would be shown to everybody; leave it out", u.Redacted())
+		return "", fmt.Errorf("%q has user information, which every visitor would see; leave it out", u.Redacted())
 	case strings.ContainsAny(s, "?#"):
 		return "", fmt.Errorf("%q has a query or a fragment; leave it out", s)
 	}
@@ -143,8 +205,8 @@ func hasHTTPScheme(s string) bool {
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// validAuthority reports whether s is a host with an optional port (RFC 3986, section 3.2). Percent-encoding is
-// not accepted in it: in a Host it can only hide something.
+// validAuthority reports whether s is a host with an optional port (RFC 3986, section 3.2). It may not have
+// percent-encoding, which in a Host can only hide something.
 func validAuthority(s string) bool {
 	if strings.HasPrefix(s, "[") {
 		host, port, ok := strings.Cut(s[1:], "]")
@@ -193,8 +255,8 @@ func newByteSet(members string) (set byteSet) {
 	return set
 }
 
-// appendEncoded appends s with every byte that is not in the set percent-encoded. What is
-// percent-encoded already stays as it is.
+// appendEncoded appends s, percent-encoding every byte that is not in the set. What is percent-encoded already
+// stays as it is.
 func appendEncoded(b []byte, s string, set *byteSet) []byte {
 	const hex = "0123456789ABCDEF"
 	done := 0

@@ -125,9 +125,15 @@ http://b.test:0 {
 		t.Errorf("got %s", res.Proto)
 	}
 
-	if got := string(appendAddress(nil, "OPTIONS", "*", base{prefix: "https://", authority: "a.test"})); got != "https://a.test" {
-		t.Errorf("got the address %q, want https://a.test", got)
+	if got := addressOf("OPTIONS", "*"); got != "http://a.test" {
+		t.Errorf("got the address %q, want http://a.test", got)
 	}
+}
+
+// addressOf returns the address of a request to a.test.
+func addressOf(method, target string) string {
+	r := &clientRequest{Request: new(http.Request), host: "a.test"}
+	return string(r.appendAddress(nil, method, target, ""))
 }
 
 func TestAddressOverTLS(t *testing.T) {
@@ -259,7 +265,7 @@ func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 	const uriBytes = unreserved + subDelims + ":/?@%"
 	for c := 0x21; c < 0x100; c++ {
 		for _, target := range []string{"/" + string([]byte{byte(c)}), "/a" + string([]byte{byte(c)}) + "0?" + string([]byte{byte(c), byte(c)})} {
-			address := string(appendAddress(nil, "GET", target, base{prefix: "http://", authority: "a.test"}))
+			address := addressOf("GET", target)
 			if i := strings.IndexFunc(address, func(r rune) bool { return !strings.ContainsRune(uriBytes, r) }); i >= 0 {
 				t.Errorf("target %q: the address %q has %q", target, address, address[i])
 			}

@@ -16,14 +16,14 @@ import (
 func init() {
 	httpcaddyfile.RegisterDirective("not_found", parseCaddyfile)
 
-	// Inside header and log_append, whose work a 404 page shares, and outside everything that can
-	// end in a 404: try_files, forward_auth, intercept, handle blocks, the handlers. Outside
-	// templates above all, which must never execute a page that echoes what a client sent.
+	// After header and log_append, which work on a 404 page as on any response, and before everything that can
+	// end in a 404: try_files, forward_auth, intercept, handle blocks, the handlers. Before templates above all,
+	// which must never execute a page that echoes what a client sent.
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
 }
 
-// parseCaddyfile makes the route of one not_found directive. The directives of one block share a
-// group, so that only the most specific one that matches works, as with handle and rewrite.
+// parseCaddyfile makes the route of a not_found directive. The directives of one block share a route group, so
+// that only the most specific one that matches works, as with handle and rewrite.
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	matcherSet, err := h.ExtractMatcherSet()
@@ -36,49 +36,50 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 		return nil, err
 	}
 
-	block := blockOf(h)
-	if block.exact && slices.ContainsFunc(block.matchers, func(m caddy.ModuleMap) bool { return reflect.DeepEqual(m, matcherSet) }) {
+	b := blockOf(h)
+	same := func(m caddy.ModuleMap) bool { return reflect.DeepEqual(m, matcherSet) }
+	if b.unique && slices.ContainsFunc(b.matcherSets, same) {
 		h.Reset()
-		h.Next() // to name the line of the directive
+		h.Next() // so that the error has the line of the directive
 		return nil, h.Err("a second not_found with the same matcher in one block; put the options of both into one, or give it another matcher")
 	}
-	block.matchers = append(block.matchers, matcherSet)
+	b.matcherSets = append(b.matcherSets, matcherSet)
 
 	values := h.NewRoute(matcherSet, nf)
 	for i := range values {
 		if route, ok := values[i].Value.(caddyhttp.Route); ok {
-			route.Group = block.group
+			route.Group = b.group
 			values[i].Value = route
 		}
 	}
 	return values, nil
 }
 
-// block is a block of directives under parsing, with the not_found directives in it so far.
+// block is a block of directives, with what its not_found directives share while it is parsed.
 type block struct {
-	id       reflect.Value
-	exact    bool // the id is that of one block only
-	group    string
-	matchers []caddy.ModuleMap
+	id          reflect.Value
+	unique      bool // no other block has this id
+	group       string
+	matcherSets []caddy.ModuleMap // of the directives so far
 }
 
-// blockOf returns the block that h stands in, with a name for its route group. That name is our own: Caddy counts its
-// groups from zero again for named routes, so one of its names may stand for two groups of the same request.
+// blockOf returns the block that a directive stands in. The name of its route group is our own: Caddy counts its
+// groups from zero again in named routes, so that one name may stand for two groups of the same request.
 //
-// Nothing that Helper exports tells one block from another, for all sites share a BlockState. But each block has a map of
-// named matchers to itself. Should a later Caddy keep it elsewhere, sites share a group, and repeated directives are
-// not found.
+// Helper exports nothing that tells one block from another, for all sites share a BlockState. But each block has a
+// map of named matchers to itself. If a later Caddy keeps that elsewhere, sites share a group, and repeated
+// directives are not found.
 func blockOf(h httpcaddyfile.Helper) *block {
 	id := reflect.ValueOf(h).FieldByName("matcherDefs")
-	exact := id.IsValid()
-	if !exact {
+	unique := id.IsValid()
+	if !unique {
 		id = reflect.ValueOf(h.BlockState)
 	}
 
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].([]*block)
 	for _, b := range blocks {
-		if b.id.Pointer() == id.Pointer() { // b.id holds on to the map, so no other takes its place
+		if b.id.Pointer() == id.Pointer() { // b.id keeps the map, so that no other map takes its address
 			return b
 		}
 	}
@@ -86,7 +87,7 @@ func blockOf(h httpcaddyfile.Helper) *block {
 	if h.IsNamedRoute() {
 		name = "not_found_route" // named routes have a State of their own
 	}
-	b := &block{id: id, exact: exact, group: name + strconv.Itoa(len(blocks))}
+	b := &block{id: id, unique: unique, group: name + strconv.Itoa(len(blocks))}
 	h.State[key] = append(blocks, b)
 	return b
 }
@@ -102,7 +103,7 @@ func blockOf(h httpcaddyfile.Helper) *block {
 //	    template     <file>
 //	}
 //
-// Every option may be left out, and given once.
+// Every option is optional, and may be given once.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
@@ -128,8 +129,8 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// setOption sets an option to its arguments. What is wrong with them, and can be told before placeholders are replaced,
-// is told here, where the line is known.
+// setOption sets an option. It checks what can be checked before placeholders are expanded, because the line is known
+// here.
 func (h *Handler) setOption(option string, args []string) error {
 	if option == "formats" {
 		if len(args) == 0 {
@@ -143,7 +144,7 @@ func (h *Handler) setOption(option string, args []string) error {
 	}
 
 	var value *string
-	check := func(text) (string, error) { return "", nil }
+	check := func(expandable) (string, error) { return "", nil }
 	switch option {
 	case "context_path":
 		value, check = &h.ContextPath, parseContextPath
@@ -152,9 +153,9 @@ func (h *Handler) setOption(option string, args []string) error {
 	case "footer":
 		value, check = &h.Footer, parseFooter
 	case "replace":
-		value, check = &h.Replace, func(t text) (string, error) { return "", checkReplace(t.value) }
+		value, check = &h.Replace, func(e expandable) (string, error) { return "", checkReplace(e.value) }
 	case "template":
-		value = &h.Template // which caddy adapt does not read
+		value = &h.Template // the file is read when the config loads, not by caddy adapt
 	default:
 		return fmt.Errorf("unknown option '%s'; the options are context_path, base_url, footer, formats, replace and template", option)
 	}
@@ -162,11 +163,11 @@ func (h *Handler) setOption(option string, args []string) error {
 	case len(args) != 1:
 		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", option, len(args))
 	case args[0] == "" && option != "context_path":
-		// it would be taken for an absent one; only the root context is empty
+		// in JSON, an empty value is an absent one; only for the root context that is the same
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", option)
 	}
 	*value = args[0]
-	if _, err := check(literal(args[0])); err != nil {
+	if _, err := check(unexpanded(args[0])); err != nil {
 		return fmt.Errorf("%s: %w", option, err)
 	}
 	return nil

@@ -294,8 +294,8 @@ func TestValidateIsReadOnly(t *testing.T) {
 	if !reflect.DeepEqual(*h, before) {
 		t.Errorf("got %+v, and before %+v", *h, before)
 	}
-	if h.contextPath.value != "/app" || h.baseURL.value != "https://a.test" || h.footer.value != "x y" {
-		t.Errorf("got %v, %v, %v", h.contextPath, h.baseURL, h.footer)
+	if h.page.contextPath.value != "/app" || h.page.baseURL.value != "https://a.test" || h.page.footer.value != "x y" {
+		t.Errorf("got %v, %v, %v", h.page.contextPath, h.page.baseURL, h.page.footer)
 	}
 }
 

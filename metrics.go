@@ -6,18 +6,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// pageCounter counts the pages written, by cause. Its label comes from the fixed set of causes only,
-// so that no client can add a time series.
+// pageCounter counts the pages written, by cause. Its label has only the fixed set of causes for values, so no
+// client can add a time series.
 type pageCounter [numCauses]prometheus.Counter
 
-// newPageCounter registers caddy_not_found_pages_total, or finds it where another handler of the same
-// config registered it first.
+// newPageCounter registers caddy_not_found_pages_total, or finds it if another handler of the same config has
+// registered it.
 func newPageCounter(registry *prometheus.Registry) (pageCounter, error) {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "caddy",
 		Subsystem: "not_found",
 		Name:      "pages_total",
-		Help:      "Number of 404 pages written, by what called for them.",
+		Help:      "Number of 404 pages written, by cause.",
 	}, []string{"cause"})
 
 	if err := registry.Register(vec); err != nil {
@@ -30,9 +30,9 @@ func newPageCounter(registry *prometheus.Registry) (pageCounter, error) {
 		}
 	}
 
-	var c pageCounter
-	for cause := range c {
-		c[cause] = vec.WithLabelValues(causeNames[cause])
+	var counter pageCounter
+	for c, name := range causeNames {
+		counter[c] = vec.WithLabelValues(name)
 	}
-	return c, nil
+	return counter, nil
 }

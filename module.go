@@ -1,6 +1,6 @@
-// Package notfound is a Caddy HTTP handler that answers when nothing else does: it writes one
-// consistent 404 page for every unknown address, whether a route ended without an answer, a handler
-// such as file_server returned a 404 error, or a backend sent a 404 page of its own.
+// Package notfound is a Caddy HTTP handler that answers when nothing else does. It writes one consistent 404 page
+// for every unknown address: whether no handler answered, a handler such as file_server returned a 404 error, or
+// an upstream sent a 404 page of its own.
 package notfound
 
 import (
@@ -17,31 +17,31 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler answers a request with a 404 page when nothing else does. It calls the next handler, and
-// writes the page if
+// Handler answers a request with a 404 page when nothing else does. It calls the next handler, and writes the
+// page if
 //
-//   - the end of the chain was reached and nothing was written (Caddy alone would send an empty 200);
-//   - an error with status 404 was returned, as file_server and `error 404` do;
-//   - a 404 response that is itself a page was written, by a proxied backend for example.
+//   - the request reached the end of the chain and nothing was written (Caddy alone sends an empty 200);
+//   - a handler returned an error with status 404, as file_server and `error 404` do;
+//   - a handler, such as reverse_proxy, wrote a 404 response that is itself a page.
 //
-// Everything else passes through untouched: other statuses, other errors, upgrades, streams. Its
-// position in the route decides what it covers: last, it is the end of the chain; ahead of
-// reverse_proxy, it is the fallback of every backend behind it.
+// Everything else passes through untouched: other statuses, other errors, upgrades, streams. The position of the
+// handler in the route decides what it covers: last, it is the end of the chain; before reverse_proxy, it is the
+// fallback for every upstream.
 //
-// The page is sent as plain text, HTML, Markdown, JSON, problem details or XML, as the request's Accept header
-// asks. After a page was written, the placeholder `{http.not_found.cause}` holds the reason:
-// `unanswered`, `error` or `response`; otherwise it is empty.
+// The page is sent as plain text, HTML, Markdown, JSON, problem details or XML, whichever the request's Accept
+// header prefers. Once a page is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or
+// `response`; otherwise it is empty.
 type Handler struct {
-	// The path of the application that the page speaks for, for example `/app`. The page's message
-	// then names `/app/missing.html`, whatever path was requested. It begins with a slash; a
-	// trailing slash is dropped. Placeholders are supported. Default: empty, the root context.
+	// The path of the application that the page speaks for, for example `/app`. The message on the page
+	// then names `/app/missing.html`, whatever path was requested. It begins with a slash; a trailing
+	// slash is dropped. Placeholders are supported. Default: empty, the root context.
 	ContextPath string `json:"context_path,omitempty"`
 
 	// The absolute http or https URL that the address on the page begins with, for example
-	// `https://www.example.com`. It may have a path, but no user, query or fragment; a trailing
-	// slash is dropped. Placeholders are supported. Default: the scheme and the host that the
-	// client addressed, as X-Forwarded-Proto and X-Forwarded-Host give them where the request comes
-	// from one of the server's trusted proxies.
+	// `https://www.example.com`. It may have a path, but no user, query or fragment; a trailing slash
+	// is dropped. Placeholders are supported. Default: the scheme and the host that the client
+	// addressed, or those in X-Forwarded-Proto and X-Forwarded-Host if the request comes from one of
+	// the server's trusted proxies.
 	BaseURL string `json:"base_url,omitempty"`
 
 	// The last line of the page: one line of text. Placeholders are supported.
@@ -49,27 +49,25 @@ type Handler struct {
 	Footer string `json:"footer,omitempty"`
 
 	// The representations on offer: `text`, `html`, `markdown`, `json`, `problem` (RFC 9457) and `xml`.
-	// The first is preferred among those that the client accepts equally, and is what a client gets
-	// that accepts none of them. Default: all six, in this order.
+	// The first is preferred among those that the client accepts equally, and is sent to a client that
+	// accepts none of them. Default: all six, in this order.
 	Formats []string `json:"formats,omitempty"`
 
-	// Which 404 responses of the next handlers the page replaces. `pages`: those with no body, with
-	// no Content-Type, or with HTML, XHTML or plain text, which is what people look at; JSON,
-	// images and the like pass, and everything of gRPC. `all`: every one. `none`: not one; requests that nothing answered
-	// and 404 errors still get the page. Default: `pages`.
+	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without
+	// a Content-Type, or with HTML, XHTML or plain text, which is what people look at; JSON, images and
+	// the like pass, and so does everything of gRPC. `all`: every one. `none`: none; requests that
+	// nothing answered and 404 errors still get the page. Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
 	// A file with a Go html/template for the HTML representation. Its data are `.Heading`, `.URI`,
-	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` gives the value of a
-	// Caddy placeholder. It is read, and tried on a sample page, when the config loads. Should it fail
-	// for a request, the error is logged and the built-in page is sent. Default: the built-in page.
+	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` returns the value of a
+	// Caddy placeholder. The template is read, and tried on a sample page, when the config loads. If it
+	// fails for a request, the error is logged and the built-in page is sent. Default: the built-in page.
 	Template string `json:"template,omitempty"`
 
-	contextPath, baseURL, footer text
-
+	page     pageOptions
 	offered  []*format
-	usual    map[string]*format // by usualAccepts
-	template *pageTemplate      // nil: the built-in page
+	template *pageTemplate // nil: the built-in page
 	pages    pageCounter
 	logger   *zap.Logger
 }
@@ -89,39 +87,29 @@ const (
 	replaceNone  = "none"
 )
 
-// Provision checks the options, replaces their global placeholders, finds the formats, reads the template and registers
-// the counter.
+// Provision expands the global placeholders of the options, checks them, reads the template and registers the
+// counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 
 	var err error
-	if h.contextPath, err = provisionText(h.ContextPath, parseContextPath); err != nil {
+	if h.page.contextPath, err = provisionText(h.ContextPath, parseContextPath); err != nil {
 		return fmt.Errorf("context_path: %w", err)
 	}
 	if h.BaseURL != "" {
-		if h.baseURL, err = provisionText(h.BaseURL, parseBaseURL); err != nil {
+		if h.page.baseURL, err = provisionText(h.BaseURL, parseBaseURL); err != nil {
 			return fmt.Errorf("base_url: %w", err)
 		}
 	}
-	h.footer = text{value: defaultFooter()}
+	h.page.footer = expandable{value: defaultFooter()}
 	if h.Footer != "" {
-		if h.footer, err = provisionText(h.Footer, parseFooter); err != nil {
+		if h.page.footer, err = provisionText(h.Footer, parseFooter); err != nil {
 			return fmt.Errorf("footer: %w", err)
 		}
 	}
 
 	if h.offered, err = parseFormats(h.Formats); err != nil {
 		return fmt.Errorf("formats: %w", err)
-	}
-	if len(h.offered) == 0 {
-		for i := range formats {
-			h.offered = append(h.offered, &formats[i])
-		}
-	}
-
-	h.usual = make(map[string]*format, len(usualAccepts))
-	for _, accept := range usualAccepts {
-		h.usual[accept] = h.negotiate(accept)
 	}
 
 	if h.Template != "" {
@@ -136,14 +124,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// provisionText replaces the global placeholders of a text, and parses it.
-func provisionText(s string, parse func(text) (string, error)) (t text, err error) {
-	t = newText(s)
-	t.value, err = parse(t)
-	return t, err
+// provisionText expands the global placeholders of a value, and parses it.
+func provisionText(s string, parse func(expandable) (string, error)) (e expandable, err error) {
+	e = expandGlobal(s)
+	e.value, err = parse(e)
+	return e, err
 }
 
-// Validate refuses a mode that does not exist.
+// Validate refuses an unknown mode.
 func (h *Handler) Validate() error {
 	if err := checkReplace(h.Replace); err != nil {
 		return fmt.Errorf("replace: %w", err)

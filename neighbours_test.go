@@ -383,7 +383,7 @@ func TestHeaderOfTheSiteStaysWhereNothingWasReplaced(t *testing.T) {
 	}`
 	s := startCaddy(t, "http://builtin.test:0 {\n"+strings.NewReplacer("TEMPLATE", "", "APP", app).Replace(site)+"\n}\n"+
 		"http://template.test:0 {\n"+strings.NewReplacer("TEMPLATE", "template "+file, "APP", app).Replace(site)+"\n}")
-	for host, ownPolicy := range map[string]string{"builtin.test": builtinPolicy, "template.test": ""} {
+	for host, ownPolicy := range map[string]string{"builtin.test": builtinCSP, "template.test": ""} {
 		for path, want := range map[string]struct{ policy, server string }{
 			"/app/x":        {"default-src 'self'", ""},
 			"/errors/x":     {"default-src 'self'", ""},

@@ -8,20 +8,19 @@ import (
 	"unicode"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// page is the 404 page: its heading, URI, STATUS, MESSAGE and footer. The heading is the message behind
+// page is the 404 page: its heading, URI, STATUS, MESSAGE and footer. The heading is the message after
 // "HTTP ERROR 404 ", and the status is always 404.
 //
-// Whatever a client sent, the fields are clean: uri and message are printable ASCII without `"`, `<`,
-// `>`, `\` and braces, and the footer is one line of valid UTF-8 without control characters. Pages are reused.
+// The fields are clean, whatever a client sent: uri and message are printable ASCII without `"`, `<`, `>`, `\`
+// and braces, and footer is one line of valid UTF-8 without control characters. Pages are reused.
 type page struct {
 	method       string // the client's own
 	uri, message []byte
 	footer       string
 
-	body []byte // the representation, once rendered
+	body []byte // once rendered
 }
 
 // heading precedes the message in the first line.
@@ -32,42 +31,41 @@ const missingPage = "/missing.html"
 
 var pagePool = sync.Pool{New: func() any { return new(page) }}
 
-// newPage makes the page for a request. sent is what the client sent, and trusted tells whether it is a trusted
-// proxy.
-func (h *Handler) newPage(r *http.Request, sent *received, trusted bool, repl *caddy.Replacer) *page {
-	method, target := r.Method, r.RequestURI
-	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		method, target = orig.Method, orig.RequestURI
-	}
+// pageOptions are the options that the page is made of.
+type pageOptions struct{ contextPath, baseURL, footer expandable }
+
+// newPage makes the page for a request.
+func (o *pageOptions) newPage(r *clientRequest) *page {
+	method, target := r.original()
 
 	p := pagePool.Get().(*page)
 	p.method = method
-	p.uri = appendAddress(p.uri[:0], method, target, h.base(r, sent, trusted, repl))
+	p.uri = r.appendAddress(p.uri[:0], method, target, o.expandBaseURL(r.replacer))
 
 	p.message = append(p.message[:0], "No endpoint "...)
 	if method == http.MethodHead {
-		method = http.MethodGet // a HEAD response has the header of what GET would get (RFC 9110, section 9.3.2)
+		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
 	}
 	p.message = appendEncoded(p.message, method, &tokenBytes)
 	p.message = append(p.message, ' ')
-	if h.contextPath.perRequest {
-		p.message = appendContextPath(p.message, h.contextPath.resolve(repl))
+	if o.contextPath.perRequest {
+		p.message = appendContextPath(p.message, o.contextPath.expand(r.replacer))
 	} else {
-		p.message = append(p.message, h.contextPath.value...)
+		p.message = append(p.message, o.contextPath.value...)
 	}
 	p.message = append(p.message, missingPage+"."...)
 
-	p.footer = h.footer.value
-	if h.footer.perRequest {
-		if p.footer = cleanLine(h.footer.resolve(repl)); p.footer == "" {
+	p.footer = o.footer.value
+	if o.footer.perRequest {
+		if p.footer = cleanLine(o.footer.expand(r.replacer)); p.footer == "" {
 			p.footer = defaultFooter()
 		}
 	}
 	return p
 }
 
-// free gives the page back for another request. One that grew over a very long address is left to the
-// garbage collector.
+// free gives the page back for another request. One that grew over a very long address is left to the garbage
+// collector.
 func (p *page) free() {
 	const maxReused = 64 << 10
 	if cap(p.uri)+cap(p.message)+cap(p.body) <= maxReused {
@@ -75,84 +73,26 @@ func (p *page) free() {
 	}
 }
 
-// text is a configured text that may have placeholders.
-type text struct {
-	value      string
-	perRequest bool // placeholders are left, to be replaced for each request
-}
-
-// literal is a text as it is written.
-func literal(s string) text {
-	return text{s, strings.Contains(s, "{") && strings.Contains(s, "}")}
-}
-
-// newText replaces the global placeholders of s. The time, though global, is left to each request.
-func newText(s string) text {
-	// escaped braces lose their backslash when placeholders are replaced, so that happens only once
-	if strings.Contains(s, `\{`) || strings.Contains(s, `\}`) {
-		return text{s, true}
+// expandBaseURL returns the base URL for a request; it is empty if there is none that could be used.
+func (o *pageOptions) expandBaseURL(repl *caddy.Replacer) string {
+	if !o.baseURL.perRequest {
+		return o.baseURL.value
 	}
-	repl := caddy.NewReplacer()
-	value, err := repl.ReplaceFunc(s, func(name string, value any) (any, error) {
-		if _, known := repl.Get(name); !known || strings.HasPrefix(name, "time.") {
-			return "{" + name + "}", nil
-		}
-		return value, nil
-	})
-	if err != nil { // braces without end
-		return text{s, false}
+	baseURL, err := parseBaseURL(expandable{value: o.baseURL.expand(repl)})
+	if err != nil {
+		return ""
 	}
-	return literal(value)
+	return baseURL
 }
 
-// resolve gives the text for a request. An unknown placeholder stays as it is written.
-func (t text) resolve(repl *caddy.Replacer) string {
-	return repl.ReplaceKnown(t.value, "")
-}
-
-// defaultFooter names the server and its version.
-func defaultFooter() string {
-	version, _ := caddy.Version()
-	return cleanLine("Powered by Caddy " + version)
-}
-
-// parseFooter checks a footer, and returns it without blanks around it and in a row. One with placeholders is made safe
-// for each request.
-func parseFooter(t text) (string, error) {
-	if t.perRequest {
-		return t.value, nil
-	}
-	footer := cleanLine(t.value)
-	switch {
-	case footer == "":
-		return "", fmt.Errorf("%q is blank; write one line of text, or leave the option out", t.value)
-	case strings.ContainsFunc(t.value, isNotLineText):
-		return "", fmt.Errorf("%q is not one line of text; leave out line breaks and control characters", t.value)
-	}
-	return footer, nil
-}
-
-// cleanLine makes one line of printable text of s.
-func cleanLine(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || isNotLineText(r)
-	}), " ")
-}
-
-// isNotLineText reports whether r ends a line, or is a control character or another that XML cannot hold.
-func isNotLineText(r rune) bool {
-	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFFFE' || r == '\uFFFF'
-}
-
-// parseContextPath checks a context path, and returns it without the slash at its end. Of one with placeholders it sees
-// only how it begins; the rest is made safe for each request.
-func parseContextPath(t text) (string, error) {
-	s := t.value
-	if s != "" && s[0] != '/' && !(t.perRequest && s[0] == '{') {
+// parseContextPath checks a context path, and returns it without the slash at its end. If it has placeholders,
+// only its beginning is checked; the rest is made safe for each request.
+func parseContextPath(e expandable) (string, error) {
+	s := e.value
+	if s != "" && s[0] != '/' && !(e.perRequest && s[0] == '{') {
 		return "", fmt.Errorf("%q does not begin with a slash; write it as in %q", s, "/app")
 	}
-	if t.perRequest {
+	if e.perRequest {
 		return s, nil
 	}
 	path := strings.TrimRight(s, "/")
@@ -172,4 +112,39 @@ func appendContextPath(b []byte, s string) []byte {
 		b = append(b, '/')
 	}
 	return appendEncoded(b, s, &pathBytes)
+}
+
+// defaultFooter names the server and its version.
+func defaultFooter() string {
+	version, _ := caddy.Version()
+	return cleanLine("Powered by Caddy " + version)
+}
+
+// parseFooter checks a footer, and returns it with each run of blanks as one space. If it has placeholders, it is
+// made safe for each request.
+func parseFooter(e expandable) (string, error) {
+	if e.perRequest {
+		return e.value, nil
+	}
+	footer := cleanLine(e.value)
+	switch {
+	case footer == "":
+		return "", fmt.Errorf("%q is blank; write one line of text, or leave the option out", e.value)
+	case strings.ContainsFunc(e.value, isNotLineText):
+		return "", fmt.Errorf("%q is not one line of text; leave out line breaks and control characters", e.value)
+	}
+	return footer, nil
+}
+
+// cleanLine makes s one line of printable text.
+func cleanLine(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || isNotLineText(r)
+	}), " ")
+}
+
+// isNotLineText reports whether r ends a line, or is a control character or another one that XML cannot hold.
+func isNotLineText(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFFFE' || r == '\uFFFF'
 }

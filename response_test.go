@@ -98,7 +98,7 @@ http://b.test:0 {
 
 	// without a policy of the site's, the built-in page has its own
 	res = s.get(t, "http://b.test/x", "Accept: text/html")
-	res.wantHeader(t, "Content-Security-Policy", builtinPolicy)
+	res.wantHeader(t, "Content-Security-Policy", builtinCSP)
 	s.get(t, "http://b.test/x").wantHeader(t, "Content-Security-Policy", "") // text needs none
 	res.wantHeader(t, "Cache-Control", "no-store, private")
 	res.wantHeader(t, "X-Request-Id", "")
@@ -108,7 +108,7 @@ func TestHeaderOfPage(t *testing.T) {
 	s := startCaddy(t, "http://a.test:0 {\nnot_found\n}\nhttp://one.test:0 {\nnot_found {\nformats html\n}\n}")
 	for accept, want := range map[string]string{
 		"text/plain": "Cache-Control=no-store Content-Type=text/plain; charset=utf-8 Server=Caddy Vary=Accept X-Content-Type-Options=nosniff",
-		"text/html":  "Cache-Control=no-store Content-Security-Policy=" + builtinPolicy + " Content-Type=text/html; charset=utf-8 Server=Caddy Vary=Accept X-Content-Type-Options=nosniff",
+		"text/html":  "Cache-Control=no-store Content-Security-Policy=" + builtinCSP + " Content-Type=text/html; charset=utf-8 Server=Caddy Vary=Accept X-Content-Type-Options=nosniff",
 	} {
 		res := s.get(t, "http://a.test/x", "Accept: "+accept)
 		var got []string

@@ -87,7 +87,7 @@ func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
 	if got := fieldsOf(t, res); got.URI != "http://a.test/x?y" || got.Footer != footer() {
 		t.Errorf("got %+v", got)
 	}
-	res.wantHeader(t, "Content-Security-Policy", builtinPolicy)
+	res.wantHeader(t, "Content-Security-Policy", builtinCSP)
 	s.get(t, "http://a.test/x", "Accept: text/html") // the failure has no consequences
 
 	s.logs.waitFor(t, "wrote the 404 page", 3)

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-func TestExchangeEndsWithTheRequestOrEarlier(t *testing.T) {
+func TestContextEndsWithTheRequestOrEarlier(t *testing.T) {
 	type key struct{}
-	for name, end := range map[string]func(cancel context.CancelFunc, e *exchange){
-		"request": func(cancel context.CancelFunc, _ *exchange) { cancel() },
-		"earlier": func(_ context.CancelFunc, e *exchange) { e.derive().cancel() },
+	for name, end := range map[string]func(cancel context.CancelFunc, e *cancelableContext){
+		"request": func(cancel context.CancelFunc, _ *cancelableContext) { cancel() },
+		"earlier": func(_ context.CancelFunc, e *cancelableContext) { e.derive().cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 			defer cancel()
-			e := &exchange{Context: request}
+			e := &cancelableContext{Context: request}
 			derived, stop := context.WithCancel(e)
 			defer stop()
 			if e.Err() != nil || derived.Err() != nil || derived.Value(key{}) != "value" {
@@ -35,7 +35,7 @@ func TestExchangeEndsWithTheRequestOrEarlier(t *testing.T) {
 	}
 
 	t.Run("before anybody asked", func(t *testing.T) {
-		e := &exchange{Context: t.Context()}
+		e := &cancelableContext{Context: t.Context()}
 		e.derive().cancel()
 		<-e.Done()
 		if e.Err() != context.Canceled || t.Context().Err() != nil {
@@ -44,12 +44,12 @@ func TestExchangeEndsWithTheRequestOrEarlier(t *testing.T) {
 	})
 }
 
-// TestReleasedExchangeGoesOn derives contexts from one that was canceled, after it was released.
-func TestReleasedExchangeGoesOn(t *testing.T) {
+// TestReleasedContextGoesOn derives contexts from one that was canceled, after it was released.
+func TestReleasedContextGoesOn(t *testing.T) {
 	type key struct{}
 	request, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	e := &exchange{Context: request}
+	e := &cancelableContext{Context: request}
 	kept := context.WithValue(e, key{}, "value") // by a handler, in the request
 	before, stop := context.WithCancel(e)
 	defer stop()
@@ -72,7 +72,7 @@ func TestReleasedExchangeGoesOn(t *testing.T) {
 
 // TestDerivedContextsNeedNoGoroutine derives contexts as http.Transport does, a few for each request.
 func TestDerivedContextsNeedNoGoroutine(t *testing.T) {
-	e := &exchange{Context: t.Context()}
+	e := &cancelableContext{Context: t.Context()}
 	for range 100 {
 		_, stop := context.WithCancel(e)
 		defer stop()

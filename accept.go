@@ -1,0 +1,216 @@
+package notfound
+
+import (
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// negotiate chooses the format that an Accept field asks for, of those on offer (RFC 9110, section 12.5.1). A
+// malformed member is skipped. If no format is acceptable, one that the client nearly names will do, else the
+// first one.
+func negotiate(offered []*format, accept string) *format {
+	if len(offered) == 1 || accept == "" {
+		return offered[0]
+	}
+
+	// What the client says of each format: of the media type that is sent, of its alias, and of media types that
+	// nearly name it.
+	var main, alias, nearly [len(formats)]preference
+	for position := 0; accept != ""; position++ {
+		var member string
+		member, accept = cutUnquoted(accept, ',')
+		r, ok := parseMediaRange(member)
+		if !ok {
+			continue
+		}
+		for i, f := range offered {
+			p := preference{quality: r.quality, precision: r.matches(f.mediaType), position: position}
+			if p.precision > main[i].precision && !r.params {
+				main[i] = p
+			}
+			switch {
+			case r.name == f.alias:
+				p.precision = exact
+				if alias[i].precision == 0 && !r.params {
+					alias[i] = p
+				}
+			case p.precision == 0 && f.suffix != "" && strings.HasSuffix(r.name, f.suffix):
+				p.precision = suffix
+			}
+			if p.precision > 0 && p.over(nearly[i]) {
+				nearly[i] = p
+			}
+		}
+	}
+
+	for i := range offered {
+		// an alias counts for the type that is sent, unless the client names that one as well
+		if main[i].precision < exact && alias[i].quality > 0 {
+			main[i] = alias[i]
+		}
+	}
+	for _, preferences := range [...]*[len(formats)]preference{&main, &nearly} {
+		best := 0
+		for i := range offered {
+			if preferences[i].over(preferences[best]) {
+				best = i
+			}
+		}
+		if preferences[best].quality > 0 {
+			return offered[best]
+		}
+	}
+	return offered[0]
+}
+
+// preference is how much a client prefers a format.
+type preference struct {
+	quality   int // in thousandths
+	precision int // of the media range that says so; 0 if none does
+	position  int // of that range among all
+}
+
+// How precisely a media range names a format.
+const (
+	anyType    = 1 + iota // */*
+	anySubtype            // text/*
+	suffix                // application/vnd.api+json
+	exact                 // text/html
+)
+
+// over reports whether p is preferred to q: for its quality, then for the more specific range, then because it
+// is named first.
+func (p preference) over(q preference) bool {
+	switch {
+	case p.quality != q.quality:
+		return p.quality > q.quality
+	case p.precision != q.precision:
+		return p.precision > q.precision
+	default:
+		return p.position < q.position
+	}
+}
+
+// mediaRange is a member of an Accept field.
+type mediaRange struct {
+	name    string // type/subtype in lower case, * for any
+	params  bool   // with parameters that no representation has, so that it nearly names one at best
+	quality int    // in thousandths
+}
+
+// matches returns how precisely the name of r matches a media type, which has no wildcards. It returns 0 if it
+// does not.
+func (r mediaRange) matches(mediaType string) int {
+	switch {
+	case r.name == mediaType:
+		return exact
+	case r.name == "*/*":
+		return anyType
+	case strings.HasSuffix(r.name, "/*") && strings.HasPrefix(mediaType, r.name[:len(r.name)-1]):
+		return anySubtype
+	default:
+		return 0
+	}
+}
+
+// parseMediaRange parses a member of an Accept field, with its weight.
+func parseMediaRange(s string) (r mediaRange, ok bool) {
+	name, params := cutUnquoted(s, ';')
+	name = trimSpace(name)
+	mainType, subtype, ok := strings.Cut(name, "/")
+	if !ok || !isToken(mainType) || !isToken(subtype) || mainType == "*" && subtype != "*" {
+		return r, false
+	}
+
+	// ToLower allocates only where there is an upper case letter
+	r = mediaRange{name: strings.ToLower(name), quality: 1000}
+	for params != "" {
+		var param string
+		param, params = cutUnquoted(params, ';')
+		if param = trimSpace(param); param == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(param, "=")
+		switch {
+		case !ok || !isToken(key) || !isToken(value) && !isQuoted(value):
+			return r, false
+		case strings.EqualFold(key, "q"):
+			// whatever follows a weight is no part of the range
+			r.quality, ok = parseQuality(value)
+			return r, ok
+		case strings.EqualFold(key, "charset") && strings.EqualFold(strings.Trim(value, `"`), "utf-8"):
+			// every representation has it
+		default:
+			r.params = true
+		}
+	}
+	return r, true
+}
+
+// parseQuality parses a weight (RFC 9110, section 12.4.2), in thousandths. The zero before the dot may be missing,
+// as Java's HttpURLConnection leaves it out.
+func parseQuality(s string) (int, bool) {
+	whole, fraction, _ := strings.Cut(s, ".")
+	if whole == "" && fraction != "" {
+		whole = "0"
+	}
+	if whole != "0" && whole != "1" || len(fraction) > 3 || !consistsOf(fraction, &digitBytes) {
+		return 0, false
+	}
+	q := int(whole[0] - '0')
+	for i := range 3 {
+		q *= 10
+		if i < len(fraction) {
+			q += int(fraction[i] - '0')
+		}
+	}
+	return q, q <= 1000
+}
+
+// cutUnquoted cuts s around the first separator that is not in a quoted string.
+func cutUnquoted(s string, separator byte) (before, after string) {
+	i := strings.IndexByte(s, separator)
+	if i < 0 {
+		return s, ""
+	}
+	if strings.IndexByte(s[:i], '"') < 0 {
+		return s[:i], s[i+1:]
+	}
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == separator && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}
+
+func isToken(s string) bool { return httpguts.ValidHeaderFieldName(s) }
+
+// isQuoted reports whether s is a quoted string (RFC 9110, section 5.6.4).
+func isQuoted(s string) bool {
+	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+		return false
+	}
+	s = s[1 : len(s)-1]
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return false
+		case '\\':
+			if i++; i == len(s) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// trimSpace trims optional whitespace (RFC 9110, section 5.6.3).
+func trimSpace(s string) string { return strings.Trim(s, " \t") }

@@ -1,0 +1,165 @@
+package notfound
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/net/http/httpguts"
+)
+
+// cause is the reason why a page is written.
+type cause int
+
+const (
+	causeUnanswered cause = iota // nothing answered
+	causeError                   // a handler returned an error with status 404
+	causeResponse                // a handler wrote a response with status 404
+	numCauses
+)
+
+var causeNames = [numCauses]string{"unanswered", "error", "response"}
+
+// causeValues are causeNames as the replacer takes them, boxed once.
+var causeValues = [numCauses]any{
+	causeUnanswered: causeNames[causeUnanswered],
+	causeError:      causeNames[causeError],
+	causeResponse:   causeNames[causeResponse],
+}
+
+// causePlaceholder holds the cause of the page that was written for a request; it is empty where none was. It
+// is also how a handler knows a page that comes from another not_found further down the chain.
+const causePlaceholder = "http.not_found.cause"
+
+// noCause makes the placeholder known, and empty, until it is set.
+func noCause(key string) (any, bool) {
+	if key == causePlaceholder {
+		return "", true
+	}
+	return nil, false
+}
+
+// answer makes the page from the request, and sends it in the representation that the client asks for. err is
+// the 404 error, if there is one.
+func (rw *responseWriter) answer(c cause, err error) {
+	h := rw.handler
+	rw.request.replacer.Set(causePlaceholder, causeValues[c])
+	rw.request.markHandled()
+	h.pages[c].Inc()
+
+	p := h.page.newPage(&rw.request)
+	defer p.free()
+	f := negotiate(h.offered, rw.request.accept)
+	csp, templateErr := render(p, f, h.template, rw.request.replacer)
+	if templateErr != nil {
+		h.logger.Error("rendering the template; sending the built-in page instead",
+			zap.String("template", h.Template),
+			zap.Error(templateErr))
+	}
+
+	rw.prepareHeader(c)
+	rw.setHeader(f, len(p.body), csp)
+	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
+	if p.method != http.MethodHead {
+		// no error is of use to a client that is gone
+		_, _ = rw.ResponseWriter.Write(p.body)
+	}
+
+	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
+		e.Write(
+			zap.String("cause", causeNames[c]),
+			zap.String("method", p.method),
+			zap.String("uri", string(p.uri)), // a copy: a core may hold the entry back, and the page is reused
+			zap.String("format", f.name),
+			zap.Error(err),
+		)
+	}
+}
+
+// prepareHeader removes the header fields that describe other content than the page, and gives a replaced
+// response's fields about its server and its policy back to the site.
+func (rw *responseWriter) prepareHeader(c cause) {
+	header := rw.Header()
+	for field := range header {
+		if describesContent(field) {
+			delete(header, field)
+		}
+	}
+	if c == causeResponse {
+		restore(header, "Server", rw.server)
+		restore(header, "Content-Security-Policy", rw.csp)
+	}
+}
+
+// restore sets a header field to what it was.
+func restore(header http.Header, field string, values []string) {
+	if values == nil {
+		delete(header, field)
+	} else {
+		header[field] = values
+	}
+}
+
+// setHeader sets the header fields of a page. csp is the Content-Security-Policy that the representation needs,
+// which the site's own overrides.
+func (rw *responseWriter) setHeader(f *format, length int, csp string) {
+	header, values := rw.Header(), rw.values[:0]
+	set := func(field, value string) {
+		values = append(values, value)
+		header[field] = values[len(values)-1 : len(values) : len(values)]
+	}
+
+	set("Content-Type", f.contentType)
+	set("Content-Length", strconv.Itoa(length))
+	set("X-Content-Type-Options", "nosniff")
+	set("Cache-Control", "no-store")
+	if csp != "" && header["Content-Security-Policy"] == nil {
+		set("Content-Security-Policy", csp)
+	}
+	if len(rw.handler.offered) == 1 {
+		return // which does not vary
+	}
+	switch vary := header["Vary"]; {
+	case vary == nil:
+		set("Vary", "Accept")
+	case httpguts.HeaderValuesContainsToken(vary, "Accept"), httpguts.HeaderValuesContainsToken(vary, "*"):
+		// nothing to add
+	default:
+		header["Vary"] = append(slices.Clip(vary), "Accept")
+	}
+}
+
+// describesContent reports whether a header field describes the content that a page replaces, or acts on it.
+// In IANA's registry of HTTP field names, these do:
+//
+//   - representation metadata and digests (RFC 9110, section 8; RFC 9530), which by convention begin with
+//     Content-, and others that say which variant the content is, its date, the version of its format, or its style
+//   - signatures, which cover the old digest (RFC 9421)
+//   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the content is fresh, for
+//     such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
+//     and fields that let a client use the content for other requests (RFC 9842; No-Vary-Search)
+//   - framing and delta encoding (RFC 9112; RFC 3229)
+//
+// Some fields outside the registry act on the content: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
+// server in front put a file in its place, and browsers follow Refresh and SourceMap.
+func describesContent(field string) bool {
+	switch field = http.CanonicalHeaderKey(field); field {
+	case "Content-Security-Policy":
+		return false // it is restored, or the site's
+	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
+		"Alternates", "Tcn", "Variant-Vary", "Uri", "Derived-From", "Default-Style", "Pics-Label", "Mime-Version",
+		"Odata-Version", "Oslc-Core-Version", "Schedule-Tag", "Preference-Applied", "Cmsd-Static", "Amp-Cache-Transform",
+		"Signature", "Signature-Input",
+		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",
+		"Use-As-Dictionary", "No-Vary-Search",
+		"Trailer", "Transfer-Encoding", "Im", "Delta-Base",
+		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url", "X-Archive-Files":
+		return true
+	}
+	return strings.HasPrefix(field, "Content-") || strings.HasSuffix(field, "-Cache-Control") ||
+		strings.HasPrefix(field, "X-Accel-") || strings.HasPrefix(field, "X-Sendfile") ||
+		strings.HasPrefix(field, http.TrailerPrefix)
+}
