@@ -1,237 +1,176 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log"
-	"regexp"
-	"strconv"
-	"strings"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// inFlight is the number of requests that wait for their response at any time: 32 connections with one, or, in
-// HTTP/2, 4 with 8. It is the number of idle connections that reverse_proxy keeps to a backend by default.
-const inFlight, streams = 32, 8
+// protocols are HTTP/1.1 in clear text and HTTP/2 over TLS.
+var protocols = []string{http1, http2}
 
-// growth is the number of client connections whose effect is measured.
-var growth = []int{1, 10, 100, 1000}
+const http1, http2 = "HTTP/1.1", "HTTP/2 over TLS"
 
-// measure starts all servers, and loads one of them at a time, each of them once in each round.
-func measure(ctx context.Context, rounds int, d time.Duration) (_ *results, err error) {
-	grown := []*grown{newGrown(groups[0].contenders[0]), newGrown(groups[0].contenders[1])}
-	runs := len(grown) * len(growth)
-	for _, g := range groups {
-		runs += len(g.contenders) * len(protocols)
-	}
-	runs *= rounds
+// inFlight is the number of requests in flight: on as many connections, or, in HTTP/2, on four. reverse_proxy keeps as
+// many idle connections to an upstream by default.
+const inFlight = 32
 
-	// several times what it takes: so late, something hangs
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(runs)*(3*d+time.Second)+10*time.Minute, errors.New("it takes too long"))
+// The core of the servers, and that of the load and the upstream.
+const serverCore, loadCore = 0, 1
+
+// measure runs all sites, and loads one at a time, each once in each round.
+func measure(ctx context.Context, only string, rounds int, d time.Duration) (*results, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	b, err := newBench(ctx)
-	defer func() {
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		cancel() // ends the servers
-		if b != nil {
-			b.close()
-		}
-	}()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	defer b.close()
+	defer cancel() // ends the servers
+
+	up, err := b.start(ctx, &upstream, loadCore)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.startBackend(ctx); err != nil {
-		return nil, err
-	}
-	servers := make([][]*server, len(groups))
-	for i := range groups {
-		for _, c := range groups[i].contenders {
-			s, err := b.startVerified(ctx, &groups[i], c)
-			if err != nil {
-				return nil, err
-			}
-			servers[i] = append(servers[i], s)
-		}
-	}
-	log.Printf("every server answers as it has to; %d runs take %s", runs, time.Duration(runs)*d)
+	b.upstream = up[0].addrs[0]
 
-	for round := range rounds {
-		progress := fmt.Sprintf("round %d of %d", round+1, rounds)
-		for i := range groups {
+	r := newResults(ctx, b, rounds, d)
+	for i := range groups {
+		g := &groups[i]
+		if only != "" && g.name != only {
+			continue
+		}
+		sites, err := b.start(ctx, g, serverCore)
+		if err != nil {
+			return nil, err
+		}
+		samples := make(map[string][][]float64) // CPU time by protocol and site
+		for _, p := range protocols {
+			samples[p] = make([][]float64, len(sites))
+		}
+		for round := range rounds + 1 { // the first is to warm up
 			for _, p := range protocols {
-				for _, s := range servers[i] {
-					run, err := b.load(ctx, s, p, inFlight, d)
+				for i := range sites {
+					i := (i + round) % len(sites) // so that none always comes after the same one
+					cpu, err := load(ctx, sites[i], p, b.footer(), d)
 					if err != nil {
-						return nil, fmt.Errorf("%s, %s: %w", s.name, p.name, err)
+						return nil, fmt.Errorf("%s, %s: %w", sites[i].name, p, err)
 					}
-					s.runs[p.name] = append(s.runs[p.name], run)
-					log.Printf("%s, %s, %s, %s: %.0f requests/s", progress, groups[i].name, p.name, s.name, run.rate)
+					if round > 0 {
+						samples[p][i] = append(samples[p][i], cpu)
+					}
 				}
 			}
+			log.Printf("%s: round %d of %d", g.name, round, rounds)
 		}
-		for _, c := range grown {
-			if err := b.grow(ctx, &groups[0], c, d); err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
+		r.add(g, samples)
+	}
+	return r, nil
+}
+
+// load loads a site for a while, and compares every response with the one that it has to be. It returns the server's
+// CPU time per request, in µs.
+func load(ctx context.Context, s *runningSite, protocol, footer string, d time.Duration) (cpu float64, err error) {
+	base := s.plain()
+	if protocol == http2 {
+		base = s.secure()
+	}
+	want := s.group.body(base, footer)
+	clients := make([]client, inFlight)
+	var shared *http.Transport
+	for i := range clients {
+		if protocol == http1 {
+			conn, err := net.Dial("tcp", s.addrs[0])
+			if err != nil {
+				return 0, err
 			}
-			log.Printf("%s, more and more connections, %s", progress, c.name)
+			defer conn.Close()
+			clients[i] = &http1Client{conn, bufio.NewReader(conn), []byte("GET " + s.group.target + " HTTP/1.1\r\nHost: " + s.addrs[0] + "\r\n\r\n")}
+			continue
 		}
+		if i%(inFlight/4) == 0 {
+			shared = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}
+			shared.Protocols.SetHTTP2(true)
+			defer shared.CloseIdleConnections()
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+s.group.target, nil)
+		if err != nil {
+			return 0, err
+		}
+		clients[i] = &http2Client{shared, request}
 	}
-	return newResults(b.environment(ctx), rounds, d, groups, servers, grown), nil
-}
 
-// sample is what one run showed.
-type sample struct {
-	rate        float64 // requests/s
-	median, p99 float64 // latency, in ms; h2load has none
-	core        float64 // the share of the time that the server's core was in use
-	others      float64 // the share that other processes had of it, or other machines
-	peak        float64 // of the server's memory since it started, in MiB
-}
-
-// load loads a server for a while.
-func (b *bench) load(ctx context.Context, s *server, p protocol, connections int, d time.Duration) (sample, error) {
-	ctx, cancel := context.WithTimeout(ctx, d+20*time.Second)
-	defer cancel()
-
-	seconds := strconv.Itoa(int(d.Seconds()))
-	program, parse := "wrk", parseWrk
-	args := []string{"-t1", "-c" + strconv.Itoa(connections), "-d" + seconds + "s", "--latency", "--timeout=10s"}
-	if p.http == 2 {
-		program, parse = "h2load", parseH2load
-		args = []string{"-t1", "-c" + strconv.Itoa(connections/streams), "-m" + strconv.Itoa(streams), "-D" + seconds}
-	}
-	cmd := b.pinned(ctx, loadCore, program, append(args, s.base(p)+s.group.target)...)
-
-	before, err := s.ticks()
+	before, err := s.cpu()
 	if err != nil {
-		return sample{}, err
+		return 0, err
 	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return sample{}, fmt.Errorf("%s: %w\n%s", program, err, out)
+	end := time.Now().Add(d)
+	var requests atomic.Int64
+	failures := make(chan error, inFlight+1)
+	var all sync.WaitGroup
+	for _, c := range clients {
+		all.Go(func() {
+			for time.Now().Before(end) && ctx.Err() == nil {
+				resp, err := c.get()
+				if err != nil {
+					failures <- err
+					return
+				}
+				body, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if err != nil || resp.StatusCode != s.group.status || string(body) != want {
+					failures <- fmt.Errorf("got %s and\n%s\n%w\nwant status %d and\n%s", resp.Status, body, err, s.group.status, want)
+					return
+				}
+				requests.Add(1)
+			}
+		})
 	}
-	after, err := s.ticks()
-	if err != nil {
-		return sample{}, err
-	}
-	run, err := parse(string(out), s.group.status)
-	if err != nil {
-		return sample{}, fmt.Errorf("%s: %w\n%s", program, err, out)
-	}
-	elapsed := after.total - before.total
-	run.core = (after.busy - before.busy) / elapsed
-	run.others = max(0, after.processes-before.processes-(after.server-before.server)) / elapsed
-	// wrk does not tell a 502 from a 404, but servers log it
+	all.Wait()
+	after, err := s.cpu()
 	if logged := s.logged(); logged != "" {
-		return sample{}, fmt.Errorf("the server logged an error:\n%.1000s", logged)
+		failures <- fmt.Errorf("the server logged an error:\n%.1000s", logged)
 	}
-	run.peak, err = memory(s.pid, "VmHWM")
-	return run, err
+	select {
+	case err = <-failures:
+	default:
+		err = errors.Join(err, ctx.Err())
+	}
+	return float64(after-before) / float64(time.Microsecond) / float64(requests.Load()), err
 }
 
-// grown is a contender under more and more connections.
-type grown struct {
-	contender
-	rest []float64        // memory at rest, in MiB
-	runs map[int][]sample // by the number of connections
+// client has one request in flight.
+type client interface {
+	get() (*http.Response, error)
 }
 
-func newGrown(c contender) *grown { return &grown{contender: c, runs: make(map[int][]sample)} }
-
-// grow loads a new server of the contender with more and more connections.
-func (b *bench) grow(ctx context.Context, g *group, c *grown, d time.Duration) error {
-	s, err := b.startVerified(ctx, g, c.contender)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	rest, err := memory(s.pid, "VmRSS")
-	if err != nil {
-		return err
-	}
-	c.rest = append(c.rest, rest)
-	for _, connections := range growth {
-		run, err := b.load(ctx, s, protocols[0], connections, d)
-		if err != nil {
-			return fmt.Errorf("%d connections: %w", connections, err)
-		}
-		c.runs[connections] = append(c.runs[connections], run)
-	}
-	return nil
+// http1Client has one connection, and takes less time than an http.Transport.
+type http1Client struct {
+	conn    net.Conn
+	r       *bufio.Reader
+	request []byte
 }
 
-// What wrk prints:
-var (
-	wrkLatency  = regexp.MustCompile(`(?m)^ +(50|99)% +([\d.]+[a-z]+) ?$`)
-	wrkRequests = regexp.MustCompile(`(?m)^ +(\d+) requests in `)
-	wrkRefused  = regexp.MustCompile(`(?m)^ +Non-2xx or 3xx responses: (\d+)$`)
-	wrkErrors   = regexp.MustCompile(`(?m)^ +Socket errors: .+$`)
-	wrkRate     = regexp.MustCompile(`(?m)^Requests/sec: +([\d.]+)$`)
-)
-
-// parseWrk reads what wrk prints, where every response has to have the given status, as far as wrk tells.
-func parseWrk(out string, status int) (sample, error) {
-	if failed := wrkErrors.FindString(out); failed != "" {
-		return sample{}, errors.New(strings.TrimSpace(failed))
+func (c *http1Client) get() (*http.Response, error) {
+	if _, err := c.conn.Write(c.request); err != nil {
+		return nil, err
 	}
-	rate, err := strconv.ParseFloat(submatch(wrkRate, out), 64)
-	if err != nil || rate == 0 {
-		return sample{}, errors.New("no responses")
-	}
-	requests, refused := submatch(wrkRequests, out), submatch(wrkRefused, out)
-	if status < 400 && refused != "" || status >= 400 && refused != requests {
-		return sample{}, fmt.Errorf("not every response has status %d", status)
-	}
-	s := sample{rate: rate}
-	for _, m := range wrkLatency.FindAllStringSubmatch(out, -1) {
-		latency, err := time.ParseDuration(m[2])
-		if err != nil {
-			return sample{}, fmt.Errorf("reading the latency: %w", err)
-		}
-		ms := float64(latency) / float64(time.Millisecond)
-		if m[1] == "50" {
-			s.median = ms
-		} else {
-			s.p99 = ms
-		}
-	}
-	if s.median == 0 || s.p99 == 0 {
-		return sample{}, errors.New("no latency")
-	}
-	return s, nil
+	return http.ReadResponse(c.r, nil)
 }
 
-// What h2load prints:
-var (
-	h2loadRate     = regexp.MustCompile(`(?m)^finished in .+?, ([\d.]+) req/s`)
-	h2loadRequests = regexp.MustCompile(`(?m)^requests: .* (\d+) errored, (\d+) timeout$`)
-	h2loadStatuses = regexp.MustCompile(`(?m)^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$`)
-)
-
-// parseH2load reads what h2load prints, where every response has to have a status of the same class as the given one.
-func parseH2load(out string, status int) (sample, error) {
-	rate, err := strconv.ParseFloat(submatch(h2loadRate, out), 64)
-	requests, statuses := h2loadRequests.FindStringSubmatch(out), h2loadStatuses.FindStringSubmatch(out)
-	if err != nil || rate == 0 || requests == nil || statuses == nil {
-		return sample{}, errors.New("no responses")
-	}
-	if requests[1] != "0" || requests[2] != "0" {
-		return sample{}, errors.New(requests[0])
-	}
-	for i, count := range statuses[1:] {
-		if class := i + 2; (count != "0") != (class == status/100) {
-			return sample{}, fmt.Errorf("not every response has status %d", status)
-		}
-	}
-	return sample{rate: rate}, nil
+type http2Client struct {
+	transport *http.Transport
+	request   *http.Request
 }
 
-// submatch gives the first group of the first match.
-func submatch(re *regexp.Regexp, s string) string {
-	if m := re.FindStringSubmatch(s); m != nil {
-		return m[1]
-	}
-	return ""
-}
+func (c *http2Client) get() (*http.Response, error) { return c.transport.RoundTrip(c.request) }
