@@ -1,9 +1,9 @@
-// Command build builds a custom Caddy as a manifest says, which is an xcaddy.Builder in JSON. From the root of
-// the repository:
+// Command build builds a custom Caddy from a manifest, which is an xcaddy.Builder in JSON. From the root of the
+// repository,
 //
 //	go run -C build . [-manifest xcaddy.json] [-output caddy]
 //
-// reads xcaddy.json and writes the binary caddy. Paths are relative to the repository, a replacement's to the
+// reads xcaddy.json and writes the binary caddy. Paths are relative to the repository, those of replacements to the
 // manifest.
 package main
 
@@ -77,8 +77,8 @@ func run(ctx context.Context, manifest, output string) error {
 	return builder.Build(ctx, output)
 }
 
-// readManifest reads a manifest and refuses what xcaddy would not do as it is written there. goMod is the
-// go.mod of the plugin, which pins Caddy.
+// readManifest reads a manifest, and refuses what xcaddy would not do as it is written. goMod is the go.mod of the
+// plugin, which pins Caddy.
 func readManifest(file string, goMod []byte) (xcaddy.Builder, error) {
 	var b xcaddy.Builder
 	content, err := os.ReadFile(file)
@@ -91,7 +91,7 @@ func readManifest(file string, goMod []byte) (xcaddy.Builder, error) {
 		return b, fmt.Errorf("%s: %w; the keys are those of xcaddy's Builder", file, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return b, fmt.Errorf("%s: there is something behind the manifest's closing brace", file)
+		return b, fmt.Errorf("%s: there is something after the manifest's closing brace", file)
 	}
 
 	pinned, err := caddyVersion(goMod)
@@ -159,9 +159,9 @@ func caddyVersion(goMod []byte) (string, error) {
 	return "", fmt.Errorf("go.mod does not require %s", caddyModule)
 }
 
-// offerReplaced answers for the modules that are replaced by a folder. xcaddy asks for their versions even so,
-// and a proxy need not know a module that is published nowhere: it may answer with 403, which ends the build. An empty
-// list of versions, from a proxy in a folder ahead of the others, says that there is none but the replacement.
+// offerReplaced puts a proxy before the others that knows the modules which are replaced by a folder. xcaddy asks for
+// their versions all the same, and a proxy may refuse a module that is not published, which ends the build. An empty
+// list of versions says that there is only the replacement.
 func offerReplaced(ctx context.Context, b xcaddy.Builder, proxy string) error {
 	for _, r := range b.Replacements {
 		if !filepath.IsAbs(string(r.New)) {

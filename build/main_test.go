@@ -31,7 +31,7 @@ func TestMistakesInManifestAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ manifest, err string }{
 		"unknown key":              {`{"caddy_version":"v2.11.9","plugin":[]}`, `unknown field "plugin"; the keys are those of xcaddy's Builder`},
 		"not JSON":                 {`caddy_version: v2`, `invalid character`},
-		"more behind":              {`{"caddy_version":"v2.11.9","plugins":[{"module_path":"a.test/b","version":"v1.0.0"}]} {}`, `there is something behind the manifest's closing brace`},
+		"more after it":            {`{"caddy_version":"v2.11.9","plugins":[{"module_path":"a.test/b","version":"v1.0.0"}]} {}`, `there is something after the manifest's closing brace`},
 		"no version of Caddy":      {`{"plugins":[]}`, `caddy_version is missing; it is v2.11.9 in go.mod`},
 		"another version of Caddy": {`{"caddy_version":"v2.10.0"}`, `caddy_version is v2.10.0, but v2.11.9 in go.mod; make them the same`},
 		"no plugins":               {`{"caddy_version":"v2.11.9"}`, `there are no plugins`},

@@ -1,5 +1,5 @@
-// Command caddy is Caddy with its standard modules and not_found, for trying the module from a
-// checkout. A production binary is better built with xcaddy, which stamps the version in.
+// Command caddy is Caddy with its standard modules and not_found, to try the module from a checkout. For
+// production, build with xcaddy, which also sets the version.
 package main
 
 import (
