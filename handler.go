@@ -20,7 +20,7 @@ import (
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	rw := newResponseWriter(w, r, h)
 	err := rw.serve(next)
-	if rw.state != pending {
+	if rw.isAnswered() {
 		return err
 	}
 

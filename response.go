@@ -45,9 +45,10 @@ type responseWriter struct {
 type state int
 
 const (
-	pending  state = iota // nothing was written yet
-	passed                // the next handler answers
-	replaced              // the page takes the place of the next handler's response
+	pending    state = iota // nothing was written yet
+	statusless              // the status 0 was written, for no answer
+	passed                  // the next handler answers
+	replaced                // the page takes the place of the next handler's response
 )
 
 func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *responseWriter {
@@ -87,13 +88,19 @@ func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 	return next.ServeHTTP(rw, rw.request.Request)
 }
 
+// isAnswered reports whether the client has, or will have, a response.
+func (rw *responseWriter) isAnswered() bool { return rw.state == passed || rw.state == replaced }
+
 // WriteHeader decides what becomes of the response.
 func (rw *responseWriter) WriteHeader(status int) {
-	if rw.state == replaced {
+	if rw.state == replaced || rw.state == statusless {
 		return
 	}
 	if rw.state == pending {
 		if rw.isUnanswered(status) {
+			if status == 0 {
+				rw.state = statusless
+			}
 			return
 		}
 		if c, ok := rw.replaces(status); ok {
@@ -108,8 +115,9 @@ func (rw *responseWriter) WriteHeader(status int) {
 }
 
 // isUnanswered reports whether a status stands for no answer at all. Two kinds of middlewares turn no answer
-// into a status: intercept writes the status 0 that it recorded, which net/http would panic over, and templates
-// and others that buffer write a 200 for their empty buffer. Should a body follow, it implies the 200.
+// into a status. intercept and vulcain write the status 0 that they recorded, which net/http would panic over;
+// whatever follows is made of an empty buffer. templates and others write a 200 for theirs; a body that follows
+// implies it.
 func (rw *responseWriter) isUnanswered(status int) bool {
 	switch status {
 	case 0:
@@ -153,18 +161,17 @@ func (rw *responseWriter) replaces(status int) (cause, bool) {
 	case replaceNone:
 		return 0, false
 	default:
-		return causeResponse, isPage(header)
+		return causeResponse, isPage(rw.request.Method, header)
 	}
 }
 
 // isPage reports whether a response with these header fields is something that people look at, or nothing at
 // all, rather than an answer for a program.
-func isPage(header http.Header) bool {
+func isPage(method string, header http.Header) bool {
 	contentType := header.Get("Content-Type")
-	switch {
-	case isGRPC(contentType):
-		return false // its answer is in the header or the trailers, so it may have no body
-	case header.Get("Content-Length") == "0":
+	if header.Get("Content-Length") == "0" && !isGRPC(contentType) && method != http.MethodHead {
+		// Nothing at all. A response of gRPC has its answer in the header or the trailers. One to HEAD may have the
+		// length of the body that it does not have, from a middleware that counted: its type says what GET gets.
 		return true
 	}
 	mediaType, _, _ := strings.Cut(contentType, ";")
@@ -221,6 +228,8 @@ func (rw *responseWriter) Write(p []byte) (int, error) {
 	switch {
 	case rw.state == replaced:
 		return rw.discard(len(p))
+	case rw.state == statusless:
+		return len(p), nil
 	case rw.state == pending && len(p) == 0 && rw.request.isUnhandled():
 		return 0, nil // from a middleware whose buffer is empty
 	}
@@ -230,7 +239,7 @@ func (rw *responseWriter) Write(p []byte) (int, error) {
 
 // ReadFrom implements io.ReaderFrom, down to the connection where Caddy does.
 func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
-	if rw.state == replaced || rw.state == pending && rw.request.isUnhandled() {
+	if rw.state == replaced || rw.state == statusless || rw.state == pending && rw.request.isUnhandled() {
 		return io.Copy(writerFunc(rw.Write), r) // a writer without ReadFrom, which would call itself
 	}
 	rw.state = passed
@@ -241,9 +250,12 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
+// Flush implements http.Flusher, which older handlers look for.
+func (rw *responseWriter) Flush() { _ = rw.FlushError() }
+
 // FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
 func (rw *responseWriter) FlushError() error {
-	if rw.state == replaced {
+	if rw.state == replaced || rw.state == statusless {
 		return nil
 	}
 	rw.state = passed
@@ -265,6 +277,7 @@ func (rw *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Interface guards
 var (
 	_ http.ResponseWriter = (*responseWriter)(nil)
+	_ http.Flusher        = (*responseWriter)(nil)
 	_ http.Hijacker       = (*responseWriter)(nil)
 	_ http.Pusher         = (*responseWriter)(nil)
 	_ io.ReaderFrom       = (*responseWriter)(nil)
