@@ -144,7 +144,8 @@ func (rw *responseWriter) setHeader(f *format, length int, csp string) {
 //   - framing and delta encoding (RFC 9112; RFC 3229)
 //
 // Some fields outside the registry act on the content: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
-// server in front put a file in its place, and browsers follow Refresh and SourceMap.
+// server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body
+// with a Grpc-Status for messages.
 func describesContent(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
 	case "Content-Security-Policy":
@@ -160,6 +161,6 @@ func describesContent(field string) bool {
 		return true
 	}
 	return strings.HasPrefix(field, "Content-") || strings.HasSuffix(field, "-Cache-Control") ||
-		strings.HasPrefix(field, "X-Accel-") || strings.HasPrefix(field, "X-Sendfile") ||
+		strings.HasPrefix(field, "X-Accel-") || strings.HasPrefix(field, "X-Sendfile") || strings.HasPrefix(field, "Grpc-") ||
 		strings.HasPrefix(field, http.TrailerPrefix)
 }
