@@ -1,0 +1,155 @@
+// Package testcaddy runs a whole Caddy in a test, and talks to it as its clients and its backends do.
+//
+//	s := testcaddy.Start(t, `
+//	http://a.test:0 {
+//		not_found
+//	}`)
+//	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
+//
+// Caddy listens on the loopback interface, on ports that the kernel chooses, and stops when the test ends. A process
+// runs one Caddy at a time, so tests that start one cannot run in parallel. Their subtests can.
+//
+// The package registers Caddy's standard modules and two of its own, which let a test handle requests ([Directive])
+// and read the logs ([Logs]). It does not import not_found, whose own tests use it: what a page must be is written
+// down here a second time, and read with parsers that the module does not use.
+package testcaddy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+)
+
+// timeout bounds each wait for something that happens soon, unless the test has found a bug.
+const timeout = 10 * time.Second
+
+// Server is a running Caddy. As a client, it speaks HTTP/1.1 in clear text.
+type Server struct {
+	*Client
+	Addr string // the first listener's
+	Logs *Logs  // nil if Caddy was started without them
+}
+
+// Start runs a Caddy with the given sites until the test ends. Their addresses have the port 0, as in
+// http://a.test:0. The options are global options of the Caddyfile.
+func Start(t testing.TB, sites string, options ...string) *Server {
+	t.Helper()
+	logs := NewLogs(t)
+	s := StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\n"+logs.Output+"\nlevel DEBUG\n}")...)))
+	s.Logs = logs
+	return s
+}
+
+// StartQuiet is [Start] without logs, for tests that measure.
+func StartQuiet(t testing.TB, sites string, options ...string) *Server {
+	t.Helper()
+	return StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\noutput discard\nlevel FATAL\n}")...)))
+}
+
+// StartSites runs a Caddy with a site for each test case, by the name of the case, and returns the sites' hosts by
+// the same names. Each site has not_found before its directives, and writes the cause of a page to its access log.
+// The preamble stands before the sites.
+func StartSites(t testing.TB, preamble string, sites map[string]string) (s *Server, hosts map[string]string) {
+	t.Helper()
+	caddyfile := preamble
+	hosts = make(map[string]string)
+	for name, site := range sites {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		caddyfile += fmt.Sprintf("http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], site)
+	}
+	return Start(t, caddyfile), hosts
+}
+
+// StartConfig runs a Caddy with a config in JSON until the test ends.
+func StartConfig(t testing.TB, config []byte) *Server {
+	t.Helper()
+	if err := caddy.Load(config, true); err != nil {
+		t.Fatalf("loading the config: %v\n%s", err, config)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Errorf("stopping Caddy: %v", err)
+		}
+	})
+	addr := Listeners(t)[0]
+	return &Server{Client: HTTP11(t, addr), Addr: addr}
+}
+
+// Caddyfile returns a Caddyfile with the given sites and global options. What it configures does not outlive the
+// test, and only this machine can reach it.
+func Caddyfile(sites string, options ...string) string {
+	return `{
+	admin off
+	persist_config off
+	default_bind 127.0.0.1
+	auto_https off
+	skip_install_trust
+	` + strings.Join(options, "\n") + "\n}\n" + sites
+}
+
+// Adapt converts a Caddyfile to JSON.
+func Adapt(t testing.TB, caddyfile string) []byte {
+	t.Helper()
+	config, err := AdaptErr(caddyfile)
+	if err != nil {
+		t.Fatalf("adapting the Caddyfile: %v\n%s", err, caddyfile)
+	}
+	return config
+}
+
+// AdaptErr converts a Caddyfile to JSON, or says why that is impossible.
+func AdaptErr(caddyfile string) ([]byte, error) {
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
+	return config, err
+}
+
+// Listeners returns the addresses that the running Caddy listens on.
+func Listeners(t testing.TB) (addrs []string) {
+	t.Helper()
+	app, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, srv := range app.(*caddyhttp.App).Servers {
+		for _, ln := range srv.Listeners() {
+			addrs = append(addrs, ln.Addr().String())
+		}
+	}
+	if len(addrs) == 0 {
+		t.Fatal("Caddy does not listen anywhere")
+	}
+	return addrs
+}
+
+// AwaitTLS waits until Caddy has a certificate for a host. Caddy makes it in the background.
+func AwaitTLS(t testing.TB, addr, host string) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var conn *tls.Conn
+		if conn, err = tls.Dial("tcp", addr, &tls.Config{ServerName: host, InsecureSkipVerify: true}); err == nil {
+			conn.Close()
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// TempFile writes a file to a folder of its own, and returns its path.
+func TempFile(t testing.TB, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

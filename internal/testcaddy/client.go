@@ -1,0 +1,167 @@
+package testcaddy
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Client sends requests to one Caddy, whatever host they are for. It follows no redirects.
+type Client struct {
+	Name   string // the version of HTTP, as in http.Response.Proto, or more than that if two clients speak it
+	Scheme string
+	HTTP   *http.Client
+}
+
+// Get sends a GET request and reads the response. Fields are header fields, as in "Accept: text/html".
+func (c *Client) Get(t testing.TB, url string, fields ...string) Response {
+	t.Helper()
+	return c.Do(t, http.MethodGet, url, fields...)
+}
+
+// Do sends a request and reads the response.
+func (c *Client) Do(t testing.TB, method, url string, fields ...string) Response {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ":")
+		req.Header.Add(name, strings.TrimSpace(value))
+	}
+	return c.Send(t, req)
+}
+
+// Send sends a request and reads the response.
+func (c *Client) Send(t testing.TB, req *http.Request) Response {
+	t.Helper()
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	return ReadBody(t, res, req.Method+" "+req.URL.String())
+}
+
+// Connect opens a connection to Caddy until the test ends. What blocks on it for longer than anything should take
+// fails.
+func (s *Server) Connect(t testing.TB) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(4 * timeout)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// Raw sends a request byte for byte, over a connection of its own, and reads one response. The method says how, for
+// the response to HEAD has no body.
+func (s *Server) Raw(t testing.TB, method, request string) Response {
+	t.Helper()
+	conn := s.Connect(t)
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	return ReadResponse(t, bufio.NewReader(conn), method, fmt.Sprintf("%.200q", request))
+}
+
+// Only sends a request byte for byte, which must have Connection: close, and checks that one response comes back and
+// nothing else.
+func (s *Server) Only(t testing.TB, method, request string) Response {
+	t.Helper()
+	what := fmt.Sprintf("%.200q", request)
+	conn := s.Connect(t)
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	wire, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	r := bufio.NewReader(bytes.NewReader(wire))
+	res := ReadResponse(t, r, method, what)
+	if rest, _ := io.ReadAll(r); len(rest) > 0 {
+		t.Errorf("%s: after the response there is %.200q", what, rest)
+	}
+	return res
+}
+
+// Response is a response that was read to its end.
+type Response struct {
+	*http.Response
+	Content string
+}
+
+// ReadResponse reads the response to a request. The failure message says what request it was.
+func ReadResponse(t testing.TB, r *bufio.Reader, method, what string) Response {
+	t.Helper()
+	res, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	return ReadBody(t, res, what)
+}
+
+// ReadBody reads the body of a response. The failure message says what request it answers.
+func ReadBody(t testing.TB, res *http.Response, what string) Response {
+	t.Helper()
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%s: reading the body: %v", what, err)
+	}
+	return Response{res, string(content)}
+}
+
+// Recorded returns the response that a handler wrote to a recorder.
+func Recorded(rec *httptest.ResponseRecorder) Response {
+	return Response{rec.Result(), rec.Body.String()}
+}
+
+// WantPage checks that a response is the page as plain text.
+func (r Response) WantPage(t testing.TB, method, uri, contextPath string) {
+	t.Helper()
+	if r.StatusCode != http.StatusNotFound {
+		t.Errorf("got status %d, want 404", r.StatusCode)
+	}
+	if got, want := r.Content, TextPage(method, uri, contextPath); got != want {
+		t.Errorf("got the body\n%.1000s\nwant\n%.1000s", got, want)
+	}
+}
+
+// Want checks the status and the body of a response.
+func (r Response) Want(t testing.TB, status int, content string) {
+	t.Helper()
+	if r.StatusCode != status || r.Content != content {
+		t.Errorf("got %d %.1000q, want %d %q", r.StatusCode, r.Content, status, content)
+	}
+}
+
+// WantHeader checks the value of a header field, or that there is no such field if the value is empty. Several lines
+// of a field are joined with " | ".
+func (r Response) WantHeader(t testing.TB, field, value string) {
+	t.Helper()
+	if got := strings.Join(r.Header.Values(field), " | "); got != value {
+		t.Errorf("%s: got %q, want %q", field, got, value)
+	}
+}
+
+// Undated returns the header without Date, which differs from one response to the next.
+func (r Response) Undated() http.Header {
+	header := r.Header.Clone()
+	header.Del("Date")
+	return header
+}

@@ -1,0 +1,40 @@
+package testcaddy
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/fcgi"
+	"testing"
+)
+
+// FastCGI starts a FastCGI responder, as PHP is one, that answers every request with a 404 page.
+func FastCGI(t testing.TB) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go fcgi.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Powered-By", "FastCGI")
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, "<h1>File not found.</h1>")
+	}))
+	return ln.Addr().String()
+}
+
+// StallingFastCGI starts a FastCGI responder that begins a 404 page and never ends it. It reports each connection that
+// Caddy closes.
+func StallingFastCGI(t testing.TB) (addr string, closed <-chan struct{}) {
+	t.Helper()
+	report := make(chan struct{}, 10)
+	return AcceptTCP(t, func(conn net.Conn) {
+		const stdout = "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\n<h1>theirs"
+		// FCGI_STDOUT of request 1
+		conn.Write(append([]byte{1, 6, 0, 1, 0, byte(len(stdout)), 0, 0}, stdout...))
+		io.Copy(io.Discard, conn)
+		report <- struct{}{}
+	}), report
+}

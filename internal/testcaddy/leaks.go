@@ -1,0 +1,35 @@
+package testcaddy
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// CheckGoroutines fails a test that leaves goroutines behind. It is called before anything is started, so that it
+// looks for what is left after everything was stopped.
+func CheckGoroutines(t testing.TB) {
+	t.Helper()
+	ignored := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		var err error
+		for deadline := time.Now().Add(timeout); time.Now().Before(deadline); {
+			if err = goleak.Find(ignored); err == nil {
+				return
+			}
+		}
+		t.Error(err)
+	})
+}
+
+// MemoryInUse returns how many bytes of the heap and of stacks are in use, without garbage.
+func MemoryInUse() int64 {
+	// what is in a sync.Pool outlives one collection
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}

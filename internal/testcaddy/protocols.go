@@ -1,0 +1,169 @@
+package testcaddy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// StartAllProtocols runs a Caddy with the given sites, by their hosts, and returns a client for each version of HTTP.
+//
+// The sites are served in clear text and over TLS. The port for TLS was free a moment ago, but is not of the kernel's
+// choice, because Caddy would not say which UDP port it was given for HTTP/3.
+func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Client) {
+	t.Helper()
+	port := FreePort(t)
+	var caddyfile bytes.Buffer
+	for host, site := range sites {
+		fmt.Fprintf(&caddyfile, "http://%s:0 {\n%s\n}\n", host, site)
+		fmt.Fprintf(&caddyfile, "https://%s:%s {\ntls internal\n%s\n}\n", host, port, site)
+	}
+	s := Start(t, caddyfile.String(),
+		"storage file_system "+t.TempDir(), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")
+	addrTLS := "127.0.0.1:" + port
+	for _, addr := range Listeners(t) {
+		if addr != addrTLS {
+			s.Addr = addr
+		}
+	}
+	s.Client = HTTP11(t, s.Addr)
+	for host := range sites {
+		AwaitTLS(t, addrTLS, host)
+	}
+	return s, []*Client{HTTP10(s.Addr), s.Client, H2C(t, s.Addr), HTTP2(t, addrTLS), HTTP3(t, addrTLS)}
+}
+
+// HTTP10 returns a client that speaks HTTP/1.0, with a connection for each request.
+func HTTP10(addr string) *Client {
+	return newClient("HTTP/1.0", "http", http10{addr})
+}
+
+// HTTP11 returns a client that speaks HTTP/1.1 in clear text.
+func HTTP11(t testing.TB, addr string) *Client {
+	transport := transportTo(t, addr)
+	transport.Protocols.SetHTTP1(true)
+	return newClient("HTTP/1.1", "http", transport)
+}
+
+// H2C returns a client that speaks HTTP/2 in clear text.
+func H2C(t testing.TB, addr string) *Client {
+	transport := transportTo(t, addr)
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return newClient("HTTP/2.0 in clear text", "http", transport)
+}
+
+// HTTP2 returns a client that speaks HTTP/2 over TLS.
+func HTTP2(t testing.TB, addr string) *Client {
+	transport := transportTo(t, addr)
+	transport.Protocols.SetHTTP2(true)
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	return newClient("HTTP/2.0", "https", transport)
+}
+
+// HTTP3 returns a client that speaks HTTP/3.
+func HTTP3(t testing.TB, addr string) *Client {
+	transport := &http3.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		Dial: func(ctx context.Context, _ string, tlsConfig *tls.Config, config *quic.Config) (*quic.Conn, error) {
+			return quic.DialAddr(ctx, addr, tlsConfig, config)
+		},
+		DisableCompression: true,
+	}
+	t.Cleanup(func() { transport.Close() })
+	return newClient("HTTP/3.0", "https", transport)
+}
+
+func newClient(name, scheme string, transport http.RoundTripper) *Client {
+	return &Client{Name: name, Scheme: scheme, HTTP: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// transportTo returns a transport whose connections all lead to one address. It speaks no version of HTTP yet.
+func transportTo(t testing.TB, addr string) *http.Transport {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		},
+		DisableCompression: true,
+		Protocols:          new(http.Protocols),
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// FreePort returns a port that is free for both TCP and UDP.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := ln.Addr().(*net.TCPAddr).Port
+		udp, err := net.ListenPacket("udp", ln.Addr().String())
+		ln.Close()
+		if err == nil {
+			udp.Close()
+			return strconv.Itoa(port)
+		}
+	}
+	t.Fatal("no port is free for both TCP and UDP")
+	return ""
+}
+
+// http10 is a transport to one address that speaks HTTP/1.0, which net/http's own does not.
+type http10 struct{ addr string }
+
+func (c http10) RoundTrip(req *http.Request) (*http.Response, error) {
+	conn, err := new(net.Dialer).DialContext(req.Context(), "tcp", c.addr)
+	if err != nil {
+		return nil, err
+	}
+	var header bytes.Buffer
+	fmt.Fprintf(&header, "%s %s HTTP/1.0\r\nHost: %s\r\n", req.Method, req.URL.RequestURI(), req.URL.Host)
+	if req.Body != nil {
+		req.Header.Set("Content-Length", strconv.FormatInt(req.ContentLength, 10))
+	}
+	_ = req.Header.Write(&header)
+	header.WriteString("\r\n")
+	if _, err := conn.Write(header.Bytes()); err != nil {
+		return nil, err
+	}
+	if req.Body != nil {
+		go io.Copy(conn, req.Body)
+	}
+	stop := context.AfterFunc(req.Context(), func() { conn.Close() })
+	r := bufio.NewReader(conn)
+	res, err := http.ReadResponse(r, req)
+	for err == nil && res.StatusCode < 200 { // net/http sends these to HTTP/1.0 clients, too
+		res, err = http.ReadResponse(r, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res.Body = &closeBoth{res.Body, func() { stop(); conn.Close() }}
+	return res, nil
+}
+
+// closeBoth is a body that closes its connection, too.
+type closeBoth struct {
+	io.ReadCloser
+	close func()
+}
+
+func (c *closeBoth) Close() error {
+	defer c.close()
+	return c.ReadCloser.Close()
+}
