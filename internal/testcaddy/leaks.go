@@ -33,3 +33,18 @@ func MemoryInUse() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
 }
+
+// CheckMemory fails a test if more memory is in use than before, by more than a limit. It waits for what is still being
+// closed.
+func CheckMemory(t testing.TB, before, limit int64) {
+	t.Helper()
+	rise := MemoryInUse() - before
+	for deadline := time.Now().Add(timeout); rise > limit && time.Now().Before(deadline); rise = MemoryInUse() - before {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if rise > limit {
+		t.Errorf("the memory in use rose by %d KiB, want at most %d", rise>>10, limit>>10)
+	} else {
+		t.Logf("the memory in use rose by %d KiB", rise>>10)
+	}
+}
