@@ -1,4 +1,4 @@
-package notfound
+package integration
 
 import (
 	"encoding/json"
@@ -13,17 +13,20 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // TestExamplesLoad loads every config in examples/ as `caddy validate` does.
 func TestExamplesLoad(t *testing.T) {
+	t.Chdir("..") // where the paths in the examples begin
 	folders, err := filepath.Glob("examples/*")
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("found the examples %v, %v", folders, err)
 	}
 	for _, folder := range folders {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
-			load(t, adaptFile(t, filepath.Join(folder, "Caddyfile"))) // each has one
+			validate(t, adaptFile(t, filepath.Join(folder, "Caddyfile"))) // there is one in each
 		})
 	}
 	t.Run("caddy.json", func(t *testing.T) {
@@ -31,7 +34,7 @@ func TestExamplesLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		load(t, config)
+		validate(t, config)
 
 		var got, want any
 		if err := json.Unmarshal(config, &got); err != nil {
@@ -41,33 +44,14 @@ func TestExamplesLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Error("caddy.json is not what its Caddyfile becomes; make it again with caddy adapt --pretty")
+			t.Error("caddy.json is not what its Caddyfile is adapted to; write it again with caddy adapt --pretty")
 		}
 	})
 }
 
-func adaptFile(t *testing.T, file string) []byte {
-	t.Helper()
-	caddyfile, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return adapt(t, string(caddyfile))
-}
-
-func load(t *testing.T, config []byte) {
-	t.Helper()
-	var cfg caddy.Config
-	if err := json.Unmarshal(config, &cfg); err != nil {
-		t.Fatal(err)
-	}
-	if err := caddy.Validate(&cfg); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestReadmeCaddyfilesLoad loads the Caddyfiles in the README, but for the one that is the syntax.
+// TestReadmeCaddyfilesLoad loads each Caddyfile in the README, except the one that shows the syntax.
 func TestReadmeCaddyfilesLoad(t *testing.T) {
+	t.Chdir("..")
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +62,7 @@ func TestReadmeCaddyfilesLoad(t *testing.T) {
 		if strings.HasPrefix(block, "not_found [<matcher>]") {
 			continue
 		}
-		load(t, adapt(t, block))
+		validate(t, testcaddy.Adapt(t, block))
 		loaded++
 	}
 	if loaded == 0 {
@@ -86,14 +70,19 @@ func TestReadmeCaddyfilesLoad(t *testing.T) {
 	}
 }
 
-// TestSecurityNamesTestsThatExist looks up each test that SECURITY.md names.
+// TestSecurityNamesTestsThatExist looks up each test that SECURITY.md names, here and beside the code.
 func TestSecurityNamesTestsThatExist(t *testing.T) {
+	t.Chdir("..")
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	suites, err := filepath.Glob("integration/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	exists := make(map[string]bool)
-	for _, file := range files {
+	for _, file := range append(files, suites...) {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
@@ -117,5 +106,25 @@ func TestSecurityNamesTestsThatExist(t *testing.T) {
 		if !exists[name] {
 			t.Errorf("there is no %s", name)
 		}
+	}
+}
+
+func adaptFile(t *testing.T, file string) []byte {
+	t.Helper()
+	caddyfile, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return testcaddy.Adapt(t, string(caddyfile))
+}
+
+func validate(t *testing.T, config []byte) {
+	t.Helper()
+	var cfg caddy.Config
+	if err := json.Unmarshal(config, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&cfg); err != nil {
+		t.Error(err)
 	}
 }
