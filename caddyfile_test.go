@@ -305,14 +305,3 @@ func TestAdaptReadsNoFile(t *testing.T) {
 		t.Errorf("the template is not in %s", config)
 	}
 }
-
-func TestReloadWithMistakeLeavesRunningSite(t *testing.T) {
-	s := startCaddy(t, "http://a.test:0 {\nnot_found {\ncontext_path /app\n}\n}")
-	s.get(t, "http://a.test/x").wantPage(t, "GET", "http://a.test/x", "/app")
-
-	broken := adapt(t, "{\n"+globalOptions+"}\nhttp://a.test:0 {\nnot_found {\ntemplate /nowhere/404.html\n}\n}")
-	if err := caddy.Load(broken, true); err == nil {
-		t.Fatal("the broken config was loaded")
-	}
-	s.get(t, "http://a.test/x").wantPage(t, "GET", "http://a.test/x", "/app")
-}

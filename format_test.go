@@ -197,39 +197,6 @@ func visibleLines(t testing.TB, page string) (lines []string) {
 	return lines
 }
 
-// hostileTargets are addresses that a careless page would be harmed by.
-var hostileTargets = []string{
-	"/docs/nothing?x=1",
-	`/<script>alert(1)</script>`, `/"><img/src=x/onerror=alert(1)>`, `/'onmouseover='x`, `/</title></style><!--`,
-	`/]]>&amp;&lt;&#60;`, `/&copy;=1&lt=2`, `/{{.}}{{printf}}`, `/x?${7*7}#{7*7}<%=7*7%>`, `/\u003cscript\u003e\`, `/"},"x":"`,
-	"/\xc3\xbc\xe2\x80\xa8\xe2\x80\xae\xef\xbf\xbf", "/\xff\xc0\x80\xed\xa0\x80", "/%00%0A%0D%22%3C", "/x?%zz%", "/+a+b", "/" + strings.Repeat("&", 5000),
-}
-
-func TestEveryRepresentationEchoesSafely(t *testing.T) {
-	s := startCaddy(t, "http://a.test:0 {\nnot_found {\nfooter \"<Caddy> & \\\"Co\\\" \\ 'Ü' {{.}}\"\n}\n}")
-	for _, f := range formats {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			for _, target := range hostileTargets {
-				res := s.raw(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: a.test\r\nAccept: "+f.mediaType+"\r\nConnection: close\r\n\r\n")
-				res.wantHeader(t, "Content-Type", f.contentType)
-				got := fieldsOf(t, res)
-				want := fields{
-					URI:     "http://a.test" + string(appendEncoded(nil, target, &targetBytes)),
-					Message: "No endpoint GET /missing.html.",
-					Footer:  `<Caddy> & "Co" \ 'Ü' {{.}}`,
-				}
-				if f.name == "problem" {
-					want.Footer = footer() // it has none
-				}
-				if got.URI != want.URI || got.Message != want.Message || got.Footer != want.Footer {
-					t.Errorf("target %q: got %+v, want %+v", target, got, want)
-				}
-			}
-		})
-	}
-}
-
 func TestRepresentationsHaveExactlyTheirFields(t *testing.T) {
 	p := &page{uri: []byte("http://a.test/x?y&z"), message: []byte("No endpoint GET /missing.html."), footer: `Powered by "Caddy"`}
 	for name, want := range map[string]string{
@@ -384,46 +351,6 @@ func TestNegotiation(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestAcceptHeaderChoosesTheRepresentation(t *testing.T) {
-	s := startCaddy(t, `
-http://a.test:0 {
-	not_found
-}
-http://two.test:0 {
-	not_found {
-		formats html json
-	}
-}
-http://one.test:0 {
-	not_found {
-		formats json
-	}
-}`, "servers {\nmax_header_size 256KB\n}")
-	for _, tt := range []struct {
-		host, accept, contentType, vary string
-	}{
-		{"a", "", "text/plain; charset=utf-8", "Accept"},
-		{"a", "text/html", "text/html; charset=utf-8", "Accept"},
-		{"a", "text/markdown, text/html, */*", "text/markdown; charset=utf-8", "Accept"},
-		{"a", "application/json", "application/json", "Accept"},
-		{"a", "application/problem+json", "application/problem+json", "Accept"},
-		{"a", "application/xml", "application/xml; charset=utf-8", "Accept"},
-		{"a", strings.Repeat("x,", 50<<10), "text/plain; charset=utf-8", "Accept"},
-		{"two", "*/*", "text/html; charset=utf-8", "Accept"},
-		{"two", "text/plain, application/xml", "text/html; charset=utf-8", "Accept"},
-		{"two", "application/json", "application/json", "Accept"},
-		{"one", "text/html", "application/json", ""},
-	} {
-		uri := "http://" + tt.host + ".test/x"
-		res := s.get(t, uri, "Accept: "+tt.accept)
-		res.wantHeader(t, "Content-Type", tt.contentType)
-		res.wantHeader(t, "Vary", tt.vary)
-		if got := fieldsOf(t, res).URI; got != uri {
-			t.Errorf("got the address %s", got)
-		}
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"net/textproto"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -451,44 +450,6 @@ func TestBackendConnectionIsReused(t *testing.T) {
 		t.Errorf("there were %d connections to the backend, want 1", n)
 	} else {
 		t.Logf("there were %d connections to the backend", n)
-	}
-}
-
-// TestMemoryStaysFlat replaces a page of 1 GiB.
-func TestMemoryStaysFlat(t *testing.T) {
-	app := backend(t, unknown)
-	s := startCaddy(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+app+"\n}")
-	s.get(t, "http://a.test/medium").wantPage(t, "GET", "http://a.test/medium", "") // warm
-
-	inUse := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapInuse + m.StackInuse
-	}
-	runtime.GC()
-	before, peak := inUse(), uint64(0)
-	done := make(chan struct{})
-	sampled := make(chan struct{})
-	go func() {
-		defer close(sampled)
-		for {
-			peak = max(peak, inUse())
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}()
-	for range 5 {
-		s.get(t, "http://a.test/large").wantPage(t, "GET", "http://a.test/large", "")
-	}
-	close(done)
-	<-sampled
-	if rise := int64(peak) - int64(before); rise > 8<<20 {
-		t.Errorf("the memory in use rose by %d KiB", rise>>10)
-	} else {
-		t.Logf("the memory in use rose by %d KiB", rise>>10)
 	}
 }
 

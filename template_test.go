@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/net/html"
@@ -18,86 +17,6 @@ func writeTemplate(t testing.TB, content string) string {
 		t.Fatal(err)
 	}
 	return file
-}
-
-func TestTemplate(t *testing.T) {
-	file := writeTemplate(t, `<h1 title="{{.URI}}">{{.Heading}}</h1><a href="{{.URI}}">{{.URI}}</a><p>{{.Status}} {{.Message}} {{.Footer}}`+
-		`<p id="{{placeholder "http.request.uuid"}}">{{placeholder "http.request.header.X-Name"}}{{placeholder "unknown"}}<script>var x = {{placeholder "http.request.header.X-Name"}}</script>`)
-	s := startCaddy(t, `
-http://a.test:0 {
-	not_found {
-		template `+file+`
-		context_path /app
-	}
-}`)
-	const name = `<b>"'& {{.URI}}`
-	res := s.get(t, "http://a.test/x?y&z", "Accept: text/html", "X-Name: "+name)
-	res.wantHeader(t, "Content-Type", "text/html; charset=utf-8")
-	res.wantHeader(t, "Content-Security-Policy", "")
-	if res.ContentLength != int64(len(res.body)) {
-		t.Errorf("got Content-Length %d for %d bytes", res.ContentLength, len(res.body))
-	}
-	for _, want := range []string{
-		`<h1 title="http://a.test/x?y&amp;z">HTTP ERROR 404 No endpoint GET /app/missing.html.</h1>`,
-		`<a href="http://a.test/x?y&amp;z">http://a.test/x?y&amp;z</a>`,
-		`<p>404 No endpoint GET /app/missing.html. ` + footer(),
-		template.HTMLEscapeString(name) + "<script>",
-	} {
-		if !strings.Contains(res.body, want) {
-			t.Errorf("%s is not in\n%s", want, res.body)
-		}
-	}
-	if strings.Contains(res.body, "<b>") {
-		t.Errorf("a placeholder is not escaped in\n%s", res.body)
-	}
-
-	// other representations have nothing to do with it
-	s.get(t, "http://a.test/x").wantPage(t, "GET", "http://a.test/x", "/app")
-
-	t.Run("each request has its own placeholders", func(t *testing.T) {
-		var mu sync.Mutex
-		ids := make(map[string]bool)
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				res := s.get(t, "http://a.test/x", "Accept: text/html")
-				_, id, _ := strings.Cut(res.body, `<p id="`)
-				id, _, _ = strings.Cut(id, `"`)
-				mu.Lock()
-				defer mu.Unlock()
-				if len(id) != 36 || ids[id] {
-					t.Errorf("got the id %q again, or none", id)
-				}
-				ids[id] = true
-			})
-		}
-		wg.Wait()
-	})
-}
-
-func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
-	file := writeTemplate(t, `<p>half a page {{if eq (placeholder "http.request.header.X-Fail") "yes"}}{{index .URI 99999}}{{end}}`)
-	s := startCaddy(t, "http://a.test:0 {\nnot_found {\ntemplate "+file+"\n}\n}")
-
-	if res := s.get(t, "http://a.test/x", "Accept: text/html"); res.body != "<p>half a page " {
-		t.Errorf("the template gives %q", res.body)
-	}
-
-	res := s.get(t, "http://a.test/x?y", "Accept: text/html", "X-Fail: yes")
-	if got := fieldsOf(t, res); got.URI != "http://a.test/x?y" || got.Footer != footer() {
-		t.Errorf("got %+v", got)
-	}
-	res.wantHeader(t, "Content-Security-Policy", builtinCSP)
-	s.get(t, "http://a.test/x", "Accept: text/html") // the failure has no consequences
-
-	s.logs.waitFor(t, "wrote the 404 page", 3)
-	entries := s.logs.waitFor(t, "rendering the template; sending the built-in page instead", 1)
-	if len(entries) != 1 {
-		t.Fatalf("got %d log lines", len(entries))
-	}
-	if entry := entries[0]; entry["level"] != "error" || entry["template"] != file || !strings.Contains(entry["error"].(string), "99999") {
-		t.Errorf("got the log line %v", entry)
-	}
 }
 
 // TestTemplateIsTriedWithPlaceholders loads a template that can do without no part of a placeholder.

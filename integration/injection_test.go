@@ -1,0 +1,388 @@
+package integration
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestHostileRequestGetsAPageLikeAnyOther sends what would harm a careless page, in every part of a request that a page
+// can show, and compares the page with that for a harmless request.
+func TestHostileRequestGetsAPageLikeAnyOther(t *testing.T) {
+	file := testcaddy.TempFile(t, "404.html", `<!DOCTYPE html><title>{{.Heading}}</title><h1 title="{{placeholder "http.request.uri.query.x"}}">HTTP ERROR {{.Status}} {{.Message}}</h1>`+
+		`<p>URI: <a href="{{.URI}}">{{.URI}}</a><p>STATUS: {{.Status}}<p>MESSAGE: {{.Message}}<p>{{placeholder "http.request.uri.query.x"}} {{.Footer}}`)
+	fed := func(placeholder, template string) string {
+		return "not_found {\ncontext_path {" + placeholder + "}\nbase_url {" + placeholder + "}\nfooter \"{" + placeholder + "}\"\n" + template + "\n}"
+	}
+	s := testcaddy.Start(t, `
+http://:0 {
+	not_found
+}
+http://query.test:0 {
+	`+fed("http.request.uri.query.x", "")+`
+}
+http://header.test:0 {
+	`+fed("http.request.header.X-Evil", "")+`
+}
+http://template.test:0 {
+	`+fed("http.request.uri.query.x", "template "+file)+`
+}`)
+
+	type request struct{ method, target, host, fields string }
+	requests := []request{
+		{"GET", "javascript://a.test/%0aalert(1)", "a.test", ""}, {"GET", "javascript:alert(1)", "a.test", ""}, {"GET", "data:text/html,<b>", "a.test", ""},
+		{"GET", "javascript:alert(1)", "template.test", ""},
+		{"&LT&AMP'#|`", "/x", "a.test", ""}, {"</SCRIPT>", "/x", "a.test", ""},
+		{"GET", "/x", "a&lt'b;c=d", ""}, {"GET", "/x", "'onload='alert(1)'", ""}, {"GET", "/x", "javascript:alert(1)", ""}, {"GET", "/x", "%22%3e%3cb%3e", ""},
+		{"GET", "/x", "[::1]<b>", ""},
+	}
+	for target := range hostileTargets {
+		requests = append(requests, request{"GET", target, "a.test", ""})
+	}
+	for _, text := range hostileTexts {
+		query := url.QueryEscape(text)
+		requests = append(requests,
+			request{"GET", "/x?x=" + query, "query.test", ""}, request{"GET", "/x?x=" + query, "template.test", ""}, request{"GET", "/" + query, "a.test", ""})
+		if !strings.ContainsFunc(text, isControl) {
+			requests = append(requests, request{"GET", "/x", "header.test", "X-Evil: " + text + "\r\n"})
+		}
+	}
+	// net/http refuses these: a method is a token, and a Host has no markup
+	refused := map[string]bool{"</SCRIPT>": true, "[::1]<b>": true}
+
+	for _, f := range testcaddy.Formats {
+		send := func(t *testing.T, r request) testcaddy.Response {
+			return s.Only(t, r.method, r.method+" "+r.target+" HTTP/1.1\r\nHost: "+r.host+"\r\n"+r.fields+"Accept: "+f.MediaType+"\r\nConnection: close\r\n\r\n")
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			harmless, ownTemplate := send(t, request{"GET", "/x", "a.test", ""}), send(t, request{"GET", "/x?x=/x", "template.test", ""})
+			for _, r := range requests {
+				res := send(t, r)
+				switch {
+				case refused[r.method] || refused[r.host]:
+					if res.StatusCode != http.StatusBadRequest || strings.Contains(res.Content, "<") {
+						t.Errorf("got %d %q", res.StatusCode, res.Content)
+					}
+				case r.host == "template.test":
+					wantLikeHarmless(t, f, res, ownTemplate)
+				default:
+					wantLikeHarmless(t, f, res, harmless)
+				}
+				if t.Failed() {
+					t.Fatalf("at %q", r)
+				}
+			}
+		})
+	}
+}
+
+// TestHostilePseudoHeaders sends over HTTP/2 what HTTP/1.1 cannot carry: any byte in the method, the authority and the
+// path.
+func TestHostilePseudoHeaders(t *testing.T) {
+	s := testcaddy.Start(t, "http://:0 {\nnot_found\n}", "servers {\nprotocols h1 h2c\n}")
+	send := func(t *testing.T, method, authority, path, accept string) (res testcaddy.Response, refused bool) {
+		conn := s.Connect(t)
+		defer conn.Close()
+		var block bytes.Buffer
+		enc := hpack.NewEncoder(&block)
+		for _, field := range []hpack.HeaderField{
+			{Name: ":method", Value: method}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: authority},
+			{Name: ":path", Value: path}, {Name: "accept", Value: accept},
+		} {
+			if err := enc.WriteField(field); err != nil {
+				t.Fatal(err)
+			}
+		}
+		framer := http2.NewFramer(conn, conn)
+		framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+		_, err := io.WriteString(conn, http2.ClientPreface)
+		if err == nil {
+			err = framer.WriteSettings()
+		}
+		if err == nil {
+			err = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Response = &http.Response{Header: make(http.Header), ContentLength: -1}
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				t.Fatalf("%q %q %q: %v", method, authority, path, err)
+			}
+			switch frame := frame.(type) {
+			case *http2.MetaHeadersFrame:
+				res.StatusCode, _ = strconv.Atoi(frame.PseudoValue("status"))
+				for _, field := range frame.RegularFields() {
+					res.Header.Add(field.Name, field.Value)
+				}
+				res.ContentLength, _ = strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64)
+			case *http2.DataFrame:
+				res.Content += string(frame.Data())
+			case *http2.RSTStreamFrame:
+				return res, true
+			}
+			if frame.Header().Flags.Has(http2.FlagDataEndStream) && frame.Header().StreamID == 1 {
+				return res, false
+			}
+		}
+	}
+	for _, f := range testcaddy.Formats {
+		t.Run(f.Name, func(t *testing.T) {
+			harmless, _ := send(t, "GET", "a.test", "/x", f.MediaType)
+			for _, text := range hostileTexts {
+				for what, target := range map[string][3]string{
+					"method": {text, "a.test", "/x"}, "authority": {"GET", text, "/x"}, "path": {"GET", "a.test", "/" + text},
+				} {
+					res, refused := send(t, target[0], target[1], target[2], f.MediaType)
+					// net/http refuses line breaks and an invalid authority, and Caddy refuses a long method
+					if refused || res.StatusCode == http.StatusMethodNotAllowed {
+						if what == "path" && !strings.ContainsFunc(text, isControl) || what == "method" && !strings.ContainsFunc(text, isControl) && len(text) <= 32 {
+							t.Errorf("the %s %q is refused, so that this shows nothing", what, text)
+						}
+						continue
+					}
+					wantLikeHarmless(t, f, res, harmless)
+					if t.Failed() {
+						t.Fatalf("at the %s %q", what, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestNothingThatAClientSendsIsExecuted has Caddy's templates directive before the page and after it, and sends template
+// actions and placeholders in every part of a request that a page can show.
+func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
+	const secret = "a-secret-of-the-server"
+	t.Setenv("NOT_FOUND_TEST_SECRET", secret)
+	root := filepath.Dir(testcaddy.TempFile(t, "secret.txt", secret))
+	file := testcaddy.TempFile(t, "404.html", `<p>{{placeholder "http.request.header.X-Evil"}}<p>{{.URI}} {{.Message}} {{.Footer}}`)
+	replacer := strings.NewReplacer(
+		"FED", `{
+			context_path "/{http.request.header.X-Evil}{http.request.uri.query.x}"
+			base_url "http://a.test/{http.request.header.X-Evil}"
+			footer "{http.request.header.X-Evil} {http.request.uri.query.x}"
+		}`,
+		"TEMPLATES", "templates {\nroot "+root+"\n}", "APP", testcaddy.Backend(t, testcaddy.MissingPage), "FILE", file)
+	sites := map[string]struct {
+		site string
+		fed  bool // the footer is the client's
+	}{
+		"default order":           {"TEMPLATES\nnot_found FED", true},
+		"default order, error":    {"TEMPLATES\nnot_found FED\nerror 404", true},
+		"default order, respond":  {"TEMPLATES\nnot_found FED\nrespond \"theirs\" 404", true},
+		"default order, proxied":  {"TEMPLATES\nnot_found FED\nreverse_proxy APP", true},
+		"route":                   {"route {\nnot_found FED\nTEMPLATES\n}", true},
+		"route, proxied":          {"route {\nnot_found FED\nTEMPLATES\nreverse_proxy APP\n}", true},
+		"in handle_errors":        {"error 404\nhandle_errors {\nTEMPLATES\nnot_found FED\n}", true},
+		"a template of one's own": {"TEMPLATES\nnot_found {\ntemplate FILE\nfooter \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\n}", true},
+
+		// Where templates executes the page, it finds nothing: the address and the message have no braces, and the rest
+		// does not come from a client.
+		"after templates":                        {"route {\nTEMPLATES\nnot_found\n}", false},
+		"after templates, proxied":               {"route {\nTEMPLATES\nnot_found\nreverse_proxy APP\n}", false},
+		"after templates, error":                 {"route {\nTEMPLATES\nnot_found\nerror 404\n}", false},
+		"after templates, in a handle block":     {"TEMPLATES\nhandle {\nnot_found\n}", false},
+		"after templates, with a context path":   {"route {\nTEMPLATES\nnot_found {\ncontext_path \"/{http.request.header.X-Evil}{http.request.uri.query.x}\"\n}\n}", false},
+		"after templates, with a base URL":       {"route {\nTEMPLATES\nnot_found {\nbase_url \"http://a.test/{http.request.header.X-Evil}\"\n}\n}", false},
+		"after templates, in handle_errors":      {"error 404\nhandle_errors {\nroute {\nTEMPLATES\nnot_found\n}\n}", false},
+		"after templates, in a response route":   {"TEMPLATES\nreverse_proxy APP {\n@missing status 404\nhandle_response @missing {\nnot_found\n}\n}", false},
+		"after templates and encode, in a route": {"route {\nTEMPLATES\nencode\nnot_found\n}", false},
+	}
+	// the README warns of these
+	unsafe := map[string]string{
+		"after templates in a route":          "route {\nTEMPLATES\nnot_found FED\n}",
+		"in a block of a site with templates": "TEMPLATES\nhandle {\nnot_found FED\n}",
+	}
+	caddyfile, hosts := "", make(map[string]string)
+	add := func(name, site string) {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		caddyfile += "http://" + hosts[name] + ":0 {\nvars secret " + secret + "\n" + replacer.Replace(site) + "\n}\n"
+	}
+	for name, tt := range sites {
+		add(name, tt.site)
+	}
+	for name, site := range unsafe {
+		add(name, site)
+	}
+	s := testcaddy.Start(t, caddyfile)
+
+	texts := []string{
+		`{{env "NOT_FOUND_TEST_SECRET"}}`, `{{"NOT_FOUND_TEST_SECRET"|env}}`, `{{placeholder "env.NOT_FOUND_TEST_SECRET"}}`,
+		`{{include "secret.txt"}}`, `{{readFile "secret.txt"}}`, `{{.Req.Header}}`, `{{/*`, `{{define "x"}}`, `{{`,
+		`{env.NOT_FOUND_TEST_SECRET}`, `{$NOT_FOUND_TEST_SECRET}`, `{http.vars.secret}`, `{file.` + root + `/secret.txt}`,
+		`{http.request.header.X-Secret}`, `\{env.NOT_FOUND_TEST_SECRET\}`, `{{placeholder "http.request.header.X-Secret"}}`,
+	}
+	send := func(t *testing.T, name, text, accept string) testcaddy.Response {
+		target := "/" + strings.ReplaceAll(text, " ", "%20") + "/" + url.PathEscape(text) + "?" + strings.ReplaceAll(text, " ", "+") + "&x=" + url.QueryEscape(text)
+		return s.Only(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: "+hosts[name]+"\r\nX-Evil: "+text+"\r\nX-Secret: "+secret+
+			"\r\nAccept: "+accept+"\r\nConnection: close\r\n\r\n")
+	}
+	for name, tt := range sites {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, text := range texts {
+				for _, f := range testcaddy.Formats {
+					res := send(t, name, text, f.MediaType)
+					if res.StatusCode != http.StatusNotFound || !strings.Contains(res.Content, "No endpoint GET ") || strings.Contains(fmt.Sprint(res.Header, res.Content), secret) {
+						t.Fatalf("%s as %s: got %d %s", text, f.Name, res.StatusCode, res.Content)
+					}
+					if name == "a template of one's own" && f.Name == "html" {
+						if !strings.HasPrefix(res.Content, "<p>"+html.EscapeString(text)+"<p>") {
+							t.Errorf("%s: got %s", text, res.Content)
+						}
+						continue
+					}
+					got, want := testcaddy.FieldsOf(t, res), testcaddy.Footer()
+					if tt.fed && f.Name != "problem" {
+						want = text + " " + text // as it was sent, and not expanded again
+					}
+					if got.Footer != want || strings.ContainsAny(got.URI+got.Message, "{}") {
+						t.Errorf("%s as %s: got %+v", text, f.Name, got)
+					}
+				}
+			}
+		})
+	}
+	for name := range unsafe {
+		t.Run("unsafe: "+name, func(t *testing.T) {
+			t.Parallel()
+			if res := send(t, name, texts[0], "text/plain"); !strings.Contains(res.Content, "\n"+secret+" "+secret) {
+				t.Errorf("got %s, want the secret: the README need not warn, or this test cannot see a leak", res.Content)
+			}
+		})
+	}
+}
+
+// TestFieldsOfProxiesDoNotChangeThePage sends fields that some proxies and frameworks take an address, a host or a
+// method from. not_found believes a trusted proxy alone, and of that X-Forwarded-Host and X-Forwarded-Proto alone.
+func TestFieldsOfProxiesDoNotChangeThePage(t *testing.T) {
+	fields := []string{
+		"X-Original-URL: /evil", "X-Rewrite-URL: /evil", "X-Original-URI: /evil", "X-Original-Path: /evil", "X-Envoy-Original-Path: /evil",
+		"X-Forwarded-Prefix: /evil", "X-Forwarded-Path: /evil", "X-Forwarded-Uri: /evil", "X-Script-Name: /evil", "X-Forwarded-Method: EVIL",
+		"Forwarded: for=192.0.2.1;host=evil.test;proto=https", "X-Host: evil.test", "X-Original-Host: evil.test", "X-Forwarded-Server: evil.test",
+		"X-HTTP-Host-Override: evil.test", "X-Forwarded-Port: 666", "X-Forwarded-Scheme: https", "X-Forwarded-Ssl: on", "X-Url-Scheme: https",
+		"Front-End-Https: on", "X-Scheme: https", "X-Forwarded-For: 192.0.2.1", "X-Real-Ip: 192.0.2.1", "Client-Ip: 192.0.2.1", "True-Client-Ip: 192.0.2.1",
+		"X-HTTP-Method-Override: DELETE", "X-HTTP-Method: DELETE", "X-Method-Override: DELETE", "Accept-Charset: utf-7", "Accept-Language: de",
+		"Origin: https://evil.test", "Referer: https://evil.test/", "Cookie: a=b", "Range: bytes=0-3", "If-None-Match: *", "If-Modified-Since: Sat, 21 Nov 2099 11:00:00 GMT",
+		"Accept-Encoding: gzip, br", "User-Agent: <script>", "Via: 1.1 evil.test", "CDN-Loop: evil", "X-Caddy-Not-Found: 1",
+	}
+	for trust, network := range map[string]string{"trusted": "127.0.0.0/8", "other": "192.0.2.0/24"} {
+		t.Run(trust, func(t *testing.T) {
+			s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n}", "servers {\ntrusted_proxies static "+network+"\n}")
+			fields := fields
+			if trust == "other" {
+				fields = append(fields, "X-Forwarded-Host: evil.test", "X-Forwarded-Proto: https")
+			}
+			for _, f := range testcaddy.Formats {
+				accept := "Accept: " + f.MediaType
+				plain := s.Get(t, "http://a.test/x?y", accept)
+				testcaddy.FieldsOf(t, plain)
+				plain.WantHeader(t, "Vary", "Accept")
+				for _, field := range fields {
+					if got := s.Get(t, "http://a.test/x?y", accept, field); got.Content != plain.Content || fmt.Sprint(got.Undated()) != fmt.Sprint(plain.Undated()) {
+						t.Errorf("%s as %s: got %v %s", field, f.Name, got.Header, got.Content)
+					}
+				}
+			}
+		})
+	}
+}
+
+// wantLikeHarmless checks that a page differs from that for a harmless request in its text alone: the header has the
+// same fields, an HTML document has the same elements, and a browser that sniffs takes nothing else for HTML.
+func wantLikeHarmless(t testing.TB, f testcaddy.Format, page, harmless testcaddy.Response) {
+	t.Helper()
+	header, want := page.Header.Clone(), harmless.Header.Clone()
+	for _, field := range []string{"Date", "Content-Length"} {
+		header.Del(field)
+		want.Del(field)
+	}
+	if got, want := fmt.Sprint(header), fmt.Sprint(want); got != want {
+		t.Errorf("got the header\n%s\nwant\n%s", got, want)
+	}
+	page.WantHeader(t, "Content-Type", f.ContentType)
+
+	sniffed := map[string]string{"html": "text/html; charset=utf-8", "xml": "text/xml; charset=utf-8"}[f.Name]
+	if sniffed == "" {
+		sniffed = "text/plain; charset=utf-8"
+	}
+	if got := http.DetectContentType([]byte(page.Content)); got != sniffed {
+		t.Errorf("the body looks like %s, want %s", got, sniffed)
+	}
+
+	if f.Name == "html" {
+		if got, want := skeleton(t, page.Content), skeleton(t, harmless.Content); got != want {
+			t.Errorf("got the document\n%s\nwant\n%s", got, want)
+		}
+	}
+	got := testcaddy.FieldsOf(t, page)
+	if i := strings.IndexFunc(got.URI+got.Message, func(c rune) bool {
+		return c < ' ' || c > '~' || strings.ContainsRune(`"<>\{}`, c)
+	}); i >= 0 {
+		t.Errorf("the address or the message has %q", (got.URI + got.Message)[i])
+	}
+}
+
+// skeleton returns an HTML document without its text, as a browser builds it: doctype, elements, attributes, comments and
+// style. The value of a title attribute counts as text, and so does that of a link, if it is an address or was refused.
+func skeleton(t testing.TB, page string) string {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for n := range doc.Descendants() {
+		switch n.Type {
+		case html.ElementNode:
+			fmt.Fprintf(&b, "<%s", n.Data)
+			for _, a := range n.Attr {
+				switch {
+				case a.Key == "title", a.Key == "href" && (strings.HasPrefix(a.Val, "http://") || a.Val == "#ZgotmplZ"):
+					a.Val = ""
+				}
+				fmt.Fprintf(&b, " %s=%q", a.Key, a.Val)
+			}
+			b.WriteByte('>')
+		case html.TextNode:
+			if n.Parent.Data == "style" {
+				b.WriteString(n.Data)
+			}
+		default:
+			fmt.Fprintf(&b, "<%d %q>", n.Type, n.Data)
+		}
+	}
+	return b.String()
+}
+
+// hostileTexts are what a placeholder may expand to, for example from a query that was decoded.
+var hostileTexts = []string{
+	`<script>alert(1)</script>`, `"><svg onload=alert(1)>`, `' onmouseover='alert(1)`, `</footer><iframe src=//evil.test>`,
+	`</title></style></textarea>--><img src=x onerror=alert(1)>`, `<!--`, `--!><b>`, `]]><x/>`, `<?php ?>`, `<!DOCTYPE html><html>`,
+	`<base href=//evil.test>`, `<meta http-equiv=refresh content=0>`, `javascript:alert(1)`, `//evil.test/`, `https://evil.test"><b>`,
+	`&lt;script&gt;&#60;b&#62;&lt`, `\u003cscript\u003e`, `%3Cscript%3E`, `{{.}}`, `","status":200,"x":"`,
+	"+ADw-script+AD4-alert(1)+ADw-/script+AD4-", // UTF-7
+	"\ufeff<script>", "\xff\xfe<\x00s\x00>\x00", "\xfe\xff\x00<\x00s\x00>", "\xc0\xbcscript\xc0\xbe", "\x1b$B\x1b(J<b>",
+	"\u2028alert(1)\u2029", "\u202e<b>", "\x00<b>", "a\x00", "\b\x7f\x1b[31m", "\ufffe\uffff\ud7ff",
+	"a\r\nSet-Cookie: evil=1\r\n\r\n<script>alert(1)</script>", "a\nX-Evil: 1", "\rX-Evil: 1", "\u0085X-Evil: 1", "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+}
+
+// isControl reports whether c is a character that a header field cannot have.
+func isControl(c rune) bool { return c < ' ' || c == '\x7f' }

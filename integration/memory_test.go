@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestMemoryStaysFlat replaces pages of 1 GiB, and watches the memory meanwhile.
+func TestMemoryStaysFlat(t *testing.T) {
+	s := testcaddy.StartQuiet(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
+	s.Get(t, "http://a.test/medium").WantPage(t, "GET", "http://a.test/medium", "") // a warm-up
+
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	runtime.GC()
+	before, peak := inUse(), uint64(0)
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			peak = max(peak, inUse())
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	for range 5 {
+		s.Get(t, "http://a.test/large").WantPage(t, "GET", "http://a.test/large", "")
+	}
+	close(done)
+	watching.Wait()
+	if rise := int64(peak) - int64(before); rise > 8<<20 {
+		t.Errorf("the memory in use rose by %d KiB", rise>>10)
+	} else {
+		t.Logf("the memory in use rose by %d KiB", rise>>10)
+	}
+}
+
+// TestIdleConnectionsHoldNothingOfThePage keeps 2,000 connections open that had a page each, and compares the memory
+// that they take with that of 2,000 that had a response of Caddy's own. It needs some 4,000 file descriptors.
+func TestIdleConnectionsHoldNothingOfThePage(t *testing.T) {
+	const n = 2000
+	testcaddy.CheckGoroutines(t)
+	s := testcaddy.StartQuiet(t, "http://with.test:0 {\nnot_found\n}\nhttp://without.test:0 {\nrespond \""+strings.Repeat("x", 200)+"\" 404\n}")
+
+	perConnection := func(host string) int64 {
+		before := testcaddy.MemoryInUse()
+		conns := make([]net.Conn, n)
+		var r bufio.Reader
+		for i := range conns {
+			conns[i] = s.Connect(t)
+			fmt.Fprintf(conns[i], "GET /%d HTTP/1.1\r\nHost: %s\r\n\r\n", i, host)
+			r.Reset(conns[i])
+			if res := testcaddy.ReadResponse(t, &r, "GET", host); res.StatusCode != http.StatusNotFound {
+				t.Fatalf("got %s", res.Status)
+			}
+		}
+		r.Reset(nil)
+		used := testcaddy.MemoryInUse() - before
+
+		begin := time.Now()
+		for range 100 {
+			s.Get(t, "http://with.test/other").WantPage(t, "GET", "http://with.test/other", "")
+		}
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("100 others waited for %v", took)
+		}
+
+		for _, conn := range conns {
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, conn := range conns {
+			io.Copy(io.Discard, conn) // until Caddy has closed it
+			conn.Close()
+		}
+		return used / n
+	}
+	perConnection("without.test") // a warm-up, which grows net/http's tables
+	without, with := perConnection("without.test"), perConnection("with.test")
+	if with > without+256 { // less than a response writer takes
+		t.Errorf("an idle connection takes %d bytes, and %d without not_found", with, without)
+	} else {
+		t.Logf("an idle connection takes %d bytes, and %d without not_found", with, without)
+	}
+}
+
+// TestAddressesLeaveNothingBehind asks for 20,000 distinct addresses, on distinct hosts and by distinct methods. Some of
+// the addresses are long.
+func TestAddressesLeaveNothingBehind(t *testing.T) {
+	s := testcaddy.StartQuiet(t, "http://:0 {\nnot_found\n}\nhttp://metrics.test:0 {\nmetrics\n}", "metrics", "servers {\nmax_header_size 256KB\n}")
+	series := func() (n int) {
+		for line := range strings.Lines(s.Get(t, "http://metrics.test/").Content) {
+			if !strings.HasPrefix(line, "#") {
+				n++
+			}
+		}
+		return n
+	}
+
+	conn := s.Connect(t)
+	r := bufio.NewReader(conn)
+	long := strings.Repeat("x", 60_000)
+	flood := func(requests int, name string) {
+		const batch = 100
+		for i := 0; i < requests; i += batch {
+			var b strings.Builder
+			for j := range batch {
+				target := fmt.Sprintf("/%s/%d?%d", name, i+j, i+j)
+				if j == 0 {
+					target += long
+				}
+				fmt.Fprintf(&b, "M%d %s HTTP/1.1\r\nHost: %s%d.test\r\nAccept: %s\r\n\r\n", i+j, target, name, i+j, testcaddy.Formats[j%len(testcaddy.Formats)].MediaType)
+			}
+			go io.WriteString(conn, b.String())
+			for j := range batch {
+				res := testcaddy.ReadResponse(t, r, "GET", name)
+				if want := fmt.Sprintf("http://%s%d.test/%s/%d?%d", name, i+j, name, i+j, i+j); res.StatusCode != 404 || !strings.Contains(res.Content, want) {
+					t.Fatalf("got %s %.200q, want %s", res.Status, res.Content, want)
+				}
+			}
+		}
+	}
+	flood(1000, "warm")
+	series() // which has series of its own
+	before, seriesBefore := testcaddy.MemoryInUse(), series()
+	flood(20_000, "distinct")
+	testcaddy.CheckMemory(t, before, 1<<20)
+	if got := series(); got != seriesBefore || got == 0 {
+		t.Errorf("got %d time series, want %d as before", got, seriesBefore)
+	}
+}

@@ -1,0 +1,330 @@
+package integration
+
+import (
+	"html/template"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestMessageNamesTheContextPath asks for addresses within the context path, outside of it and rewritten.
+func TestMessageNamesTheContextPath(t *testing.T) {
+	t.Setenv("NOT_FOUND_TEST_PATH", "/env")
+	s := testcaddy.Start(t, `
+http://app.test:0 {
+	not_found {
+		context_path /app
+	}
+	handle_path /strip/* {
+		rewrite * /elsewhere
+	}
+	uri strip_prefix /prefix
+}
+http://slash.test:0 {
+	not_found {
+		context_path /app/
+	}
+}
+http://root.test:0 {
+	not_found {
+		context_path /
+	}
+}
+http://deep.test:0 {
+	not_found {
+		context_path /a/b%20c/~d
+	}
+}
+http://env.test:0 {
+	not_found {
+		context_path {env.NOT_FOUND_TEST_PATH}/x
+	}
+}
+http://request.test:0 {
+	not_found {
+		context_path {http.request.header.X-Path}
+	}
+}
+http://unknown.test:0 {
+	not_found {
+		context_path /{unknown.placeholder}
+	}
+}`)
+	for uri, contextPath := range map[string]string{
+		"http://app.test/":             "/app",
+		"http://app.test/app/x?y":      "/app",
+		"http://app.test/strip/x?y":    "/app",
+		"http://app.test/prefix/x?y":   "/app",
+		"http://app.test/missing.html": "/app",
+		"http://slash.test/x":          "/app",
+		"http://root.test/x":           "",
+		"http://deep.test/x":           "/a/b%20c/~d",
+		"http://env.test/x":            "/env/x",
+		"http://unknown.test/x":        "/%7Bunknown.placeholder%7D",
+	} {
+		t.Run(uri, func(t *testing.T) {
+			t.Parallel()
+			s.Get(t, uri).WantPage(t, "GET", uri, contextPath)
+		})
+	}
+	for value, contextPath := range map[string]string{
+		"/app": "/app", "/app//": "/app", "": "", "/": "", "app": "/app", "/a b<c>?d": "/a%20b%3Cc%3E%3Fd", "/ü%zz": "/%C3%BC%25zz",
+		"{http.request.host}": "/%7Bhttp.request.host%7D", // a value is not expanded again
+	} {
+		t.Run("from a header field: "+value, func(t *testing.T) {
+			t.Parallel()
+			s.Get(t, "http://request.test/x", "X-Path: "+value).WantPage(t, "GET", "http://request.test/x", contextPath)
+		})
+	}
+}
+
+// TestBaseURL sends every form of a request target, through a trusted proxy that names another host.
+func TestBaseURL(t *testing.T) {
+	t.Setenv("NOT_FOUND_TEST_HOST", "env.example.com")
+	s := testcaddy.Start(t, `
+http://:0 {
+	not_found {
+		base_url https://www.example.com/app/
+	}
+}
+http://env.test:0 {
+	not_found {
+		base_url https://{env.NOT_FOUND_TEST_HOST}:8443
+	}
+}
+http://request.test:0 {
+	not_found {
+		base_url {http.request.header.X-Base}
+	}
+}`, "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
+	forwarded := "X-Forwarded-Host: other.test"
+	s.Get(t, "http://a.test/x?y", forwarded).WantPage(t, "GET", "https://www.example.com/app/x?y", "")
+	s.Get(t, "http://env.test/x", forwarded).WantPage(t, "GET", "https://env.example.com:8443/x", "")
+	for target, want := range map[string]string{
+		"GET http://evil.example/x?y":        "https://www.example.com/app/x?y",
+		"GET http://me:secret@evil.example":  "https://www.example.com/app",
+		"GET https://evil.example?y":         "https://www.example.com/app?y",
+		"GET http:///x":                      "https://www.example.com/app/x",
+		"GET urn:x?y=http://evil.example":    "https://www.example.com/app/x?y=http://evil.example",
+		"GET javascript:alert(1)":            "https://www.example.com/app/alert(1)",
+		"CONNECT evil.example:443":           "https://www.example.com/app",
+		"GET *":                              "https://www.example.com/app",
+		"GET //evil.example/x":               "https://www.example.com/app//evil.example/x",
+		"GET http://evil.example/a/../b/%2e": "https://www.example.com/app/a/../b/%2e",
+	} {
+		method, _, _ := strings.Cut(target, " ")
+		host := "a.test"
+		if method == "CONNECT" {
+			host = "evil.example:443"
+		}
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			s.Raw(t, method, target+" HTTP/1.1\r\nHost: "+host+"\r\n"+forwarded+"\r\nConnection: close\r\n\r\n").WantPage(t, method, want, "")
+		})
+	}
+	for base, want := range map[string]string{
+		"https://b.test/":         "https://b.test/x",
+		"HTTP://b.test:81/a/b":    "HTTP://b.test:81/a/b/x",
+		"":                        "http://request.test/x",
+		"ftp://b.test":            "http://request.test/x",
+		"javascript:alert(1)//":   "http://request.test/x",
+		"https://me@b.test":       "http://request.test/x",
+		"https://b.test?q":        "http://request.test/x",
+		"https://b.test#f":        "http://request.test/x",
+		"https://b.test/<script>": "http://request.test/x",
+		"https://":                "http://request.test/x",
+		"https://b%zz/":           "http://request.test/x",
+	} {
+		t.Run("from a header field: "+base, func(t *testing.T) {
+			t.Parallel()
+			s.Get(t, "http://request.test/x", "X-Base: "+base).WantPage(t, "GET", want, "")
+		})
+	}
+}
+
+// TestFooter has footers that are set in every way, and what a client sends in one of them.
+func TestFooter(t *testing.T) {
+	t.Setenv("NOT_FOUND_TEST_FOOTER", "from the environment")
+	s := testcaddy.Start(t, `
+http://default.test:0 {
+	not_found
+}
+http://own.test:0 {
+	not_found {
+		footer "  Powered by   <us> & you, 2026 "
+	}
+}
+http://env.test:0 {
+	not_found {
+		footer {env.NOT_FOUND_TEST_FOOTER}
+	}
+}
+http://request.test:0 {
+	not_found {
+		footer "{http.request.header.X-Footer}"
+	}
+}
+http://unknown.test:0 {
+	not_found {
+		footer "{unknown} and \{http.request.host\}"
+	}
+}
+http://time.test:0 {
+	not_found {
+		footer "{time.now.unix_ms}"
+	}
+}`)
+	last := func(t *testing.T, res testcaddy.Response) string {
+		t.Helper()
+		lines := strings.Split(strings.TrimSuffix(res.Content, "\n"), "\n")
+		if len(lines) != 5 {
+			t.Errorf("got %d lines:\n%s", len(lines), res.Content)
+		}
+		return lines[len(lines)-1]
+	}
+	version, _ := caddy.Version()
+	for host, want := range map[string]string{
+		"default": "Powered by Caddy " + version,
+		"own":     "Powered by <us> & you, 2026",
+		"env":     "from the environment",
+		"unknown": "{unknown} and {http.request.host}",
+	} {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			if got := last(t, s.Get(t, "http://"+host+".test/x")); got != want {
+				t.Errorf("got the footer %q, want %q", got, want)
+			}
+		})
+	}
+
+	// what a client sends stays one line of text, and never leaves the page without its last line
+	for value, want := range map[string]string{
+		"Me":                  "Me",
+		"":                    "Powered by Caddy " + version,
+		"\t":                  "Powered by Caddy " + version,
+		"a\tb  c":             "a b c",
+		"\xff\xfe":            "\uFFFD",
+		"a\u2028b\u0085c":     "a b c",
+		"<script>":            "<script>",
+		"{http.request.uuid}": "{http.request.uuid}",
+	} {
+		t.Run("from a header field: "+value, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range testcaddy.Formats {
+				res := s.Get(t, "http://request.test/x", "X-Footer: "+value, "Accept: "+f.MediaType)
+				if !utf8.ValidString(res.Content) {
+					t.Errorf("%s is not UTF-8", f.Name)
+				}
+				if got := testcaddy.FieldsOf(t, res).Footer; got != want && f.Name != "problem" { // which has none
+					t.Errorf("%s: got the footer %q, want %q", f.Name, got, want)
+				}
+			}
+		})
+	}
+
+	// the time is that of the request, not of the config
+	first := last(t, s.Get(t, "http://time.test/x"))
+	for last(t, s.Get(t, "http://time.test/x")) == first {
+	}
+}
+
+// TestTemplate renders a template with every field, and with placeholders in each place where HTML is escaped in its
+// own way.
+func TestTemplate(t *testing.T) {
+	file := testcaddy.TempFile(t, "404.html", `<h1 title="{{.URI}}">{{.Heading}}</h1><a href="{{.URI}}">{{.URI}}</a><p>{{.Status}} {{.Message}} {{.Footer}}`+
+		`<p id="{{placeholder "http.request.uuid"}}">{{placeholder "http.request.header.X-Name"}}{{placeholder "unknown"}}<script>var x = {{placeholder "http.request.header.X-Name"}}</script>`)
+	s := testcaddy.Start(t, `
+http://a.test:0 {
+	not_found {
+		template `+file+`
+		context_path /app
+	}
+}`)
+	const name = `<b>"'& {{.URI}}`
+	res := s.Get(t, "http://a.test/x?y&z", "Accept: text/html", "X-Name: "+name)
+	res.WantHeader(t, "Content-Type", "text/html; charset=utf-8")
+	res.WantHeader(t, "Content-Security-Policy", "")
+	if res.ContentLength != int64(len(res.Content)) {
+		t.Errorf("got Content-Length %d for %d bytes", res.ContentLength, len(res.Content))
+	}
+	for _, want := range []string{
+		`<h1 title="http://a.test/x?y&amp;z">HTTP ERROR 404 No endpoint GET /app/missing.html.</h1>`,
+		`<a href="http://a.test/x?y&amp;z">http://a.test/x?y&amp;z</a>`,
+		`<p>404 No endpoint GET /app/missing.html. ` + testcaddy.Footer(),
+		template.HTMLEscapeString(name) + "<script>",
+	} {
+		if !strings.Contains(res.Content, want) {
+			t.Errorf("%s is not in\n%s", want, res.Content)
+		}
+	}
+	if strings.Contains(res.Content, "<b>") {
+		t.Errorf("a placeholder is not escaped in\n%s", res.Content)
+	}
+
+	// the other representations do not use it
+	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app")
+
+	t.Run("each request has its own placeholders", func(t *testing.T) {
+		var mu sync.Mutex
+		ids := make(map[string]bool)
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				res := s.Get(t, "http://a.test/x", "Accept: text/html")
+				_, id, _ := strings.Cut(res.Content, `<p id="`)
+				id, _, _ = strings.Cut(id, `"`)
+				mu.Lock()
+				defer mu.Unlock()
+				if len(id) != 36 || ids[id] {
+					t.Errorf("got the ID %q, want one that no other request has", id)
+				}
+				ids[id] = true
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestTemplateThatFailsYieldsBuiltInPage has a template fail for one request, after it has rendered half of the page.
+func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
+	file := testcaddy.TempFile(t, "404.html", `<p>half a page {{if eq (placeholder "http.request.header.X-Fail") "yes"}}{{index .URI 99999}}{{end}}`)
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ntemplate "+file+"\n}\n}")
+
+	if res := s.Get(t, "http://a.test/x", "Accept: text/html"); res.Content != "<p>half a page " {
+		t.Errorf("the template renders %q", res.Content)
+	}
+
+	res := s.Get(t, "http://a.test/x?y", "Accept: text/html", "X-Fail: yes")
+	if got := testcaddy.FieldsOf(t, res); got.URI != "http://a.test/x?y" || got.Footer != testcaddy.Footer() {
+		t.Errorf("got %+v", got)
+	}
+	res.WantHeader(t, "Content-Security-Policy", testcaddy.StylePolicy(t, res.Content))
+	if res := s.Get(t, "http://a.test/x", "Accept: text/html"); res.Content != "<p>half a page " {
+		t.Errorf("after a failure, the template renders %q", res.Content)
+	}
+
+	s.Logs.WaitFor(t, "wrote the 404 page", 3)
+	entries := s.Logs.WaitFor(t, "rendering the template; sending the built-in page instead", 1)
+	if len(entries) != 1 {
+		t.Fatalf("got %d log entries, want 1", len(entries))
+	}
+	if entry := entries[0]; entry["level"] != "error" || entry["template"] != file || !strings.Contains(entry["error"].(string), "99999") {
+		t.Errorf("got the log entry %v", entry)
+	}
+}
+
+func TestReloadWithMistakeLeavesRunningSite(t *testing.T) {
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ncontext_path /app\n}\n}")
+	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app")
+
+	broken := testcaddy.Adapt(t, testcaddy.Caddyfile("http://a.test:0 {\nnot_found {\ntemplate /nowhere/404.html\n}\n}"))
+	if err := caddy.Load(broken, true); err == nil {
+		t.Fatal("the broken config was loaded")
+	}
+	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app")
+}

@@ -1,0 +1,325 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestRequestsAndAnswersStayInStep sends requests of which a server and a backend could take a different length, each
+// with another one after it on the same connection. Each request has its own answer, in order, and the backend is asked
+// what the client asked, or the connection ends.
+func TestRequestsAndAnswersStayInStep(t *testing.T) {
+	b := startRawBackend(t, func(string, string) string { return "" })
+	// without Caddy's own timeout for bodies, which would come between net/http and the body of a request
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+b.addr+"\n}", "servers {\ntimeouts {\nread_body_idle -1s\n}\n}")
+
+	const (
+		host     = "Host: a.test\r\n"
+		smuggled = "GET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n"
+		last     = "GET /last HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
+	)
+	large := strings.Repeat(smuggled, 1<<20/len(smuggled))
+	length := func(body string) string { return fmt.Sprintf("Content-Length: %d\r\n", len(body)) }
+	post := func(fields, body string) string {
+		return "POST /a HTTP/1.1\r\n" + host + fields + "\r\n" + body
+	}
+	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
+
+	a, next := "POST /a", "GET /last"
+	for name, tt := range map[string]struct {
+		request string
+		asks    []string // what it asks for; nothing, if it is refused
+		mayEnd  bool     // the connection may end before all of that is answered
+	}{
+		// Transfer-Encoding overrides Content-Length, and a server may refuse to take both (RFC 9112, section 6.3)
+		"CL.TE":                     {post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), []string{a, next}, true},
+		"CL.TE, a request after it": {post("Content-Length: 60\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+smuggled), []string{a, "GET /smuggled", next}, true},
+		"TE.CL":                     {post("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", chunk), []string{a, next}, true},
+		"TE.CL in the other order":  {post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", chunk), []string{a, next}, true},
+
+		"TE.TE, two fields":             {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", chunk), nil, false},
+		"TE.TE, two codings":            {post("Transfer-Encoding: x, chunked\r\n", chunk), nil, false},
+		"TE.TE, chunked twice":          {post("Transfer-Encoding: chunked, chunked\r\n", chunk), nil, false},
+		"TE.TE, identity":               {post("Transfer-Encoding: identity\r\nContent-Length: 4\r\n", chunk), nil, false},
+		"TE.TE, xchunked":               {post("Transfer-Encoding: xchunked\r\n", chunk), nil, false},
+		"TE.TE, in quotes":              {post("Transfer-Encoding: \"chunked\"\r\n", chunk), nil, false},
+		"TE.TE, vertical tab":           {post("Transfer-Encoding:\vchunked\r\n", chunk), nil, false},
+		"TE.TE, space before the colon": {post("Transfer-Encoding : chunked\r\n", chunk), nil, false},
+		"TE.TE, after a bare CR":        {post("X: y\rTransfer-Encoding: chunked\r\nContent-Length: 0\r\n", ""), nil, false},
+		"TE.TE, folded":                 {post("Transfer-Encoding:\r\n chunked\r\n", chunk), []string{a, next}, true},
+		"TE.TE, after a bare LF":        {post("X: y\nTransfer-Encoding: chunked\r\n", chunk), []string{a, next}, true},
+		"TE.TE, odd case":               {post("tRANSFER-eNCODING: cHUNKED\r\n", chunk), []string{a, next}, false},
+
+		"two lengths":              {post(fmt.Sprintf("Content-Length: 4\r\nContent-Length: %d\r\n", len(smuggled)), smuggled), nil, false},
+		"the same length twice":    {post("Content-Length: 4\r\nContent-Length: 4\r\n", "body"), []string{a, next}, true},
+		"a list of lengths":        {post("Content-Length: 4, 4\r\n", "body"), nil, false},
+		"a signed length":          {post("Content-Length: +4\r\n", "body"), nil, false},
+		"a negative length":        {post("Content-Length: -1\r\n", "body"), nil, false},
+		"a hexadecimal length":     {post("Content-Length: 0x4\r\n", "body"), nil, false},
+		"a length in other digits": {post("Content-Length: ٤\r\n", "body"), nil, false},
+		"no length":                {post("", ""), []string{a, next}, false},
+
+		"a broken chunk":         {post("Transfer-Encoding: chunked\r\n", "zz\r\n"+smuggled), []string{a}, true},
+		"chunks with extensions": {post("Transfer-Encoding: chunked\r\n", "4;a=\"b\"\r\nbody\r\n0;x\r\n\r\n"), []string{a, next}, false},
+		"chunks with trailers":   {post("Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n", "4\r\nbody\r\n0\r\nX-Sum: 1\r\nContent-Length: 4\r\n\r\n"), []string{a, next}, false},
+		"GET with a body":        {"GET /a HTTP/1.1\r\n" + host + length(smuggled) + "\r\n" + smuggled, []string{"GET /a", next}, false},
+		"HEAD first":             {"HEAD /a HTTP/1.1\r\n" + host + "\r\n", []string{"HEAD /a", next}, false},
+		"many":                   {strings.Repeat("GET /b HTTP/1.1\r\n"+host+"\r\n"+post("Content-Length: 4\r\n", "body"), 5), append(slices.Repeat([]string{"GET /b", a}, 5), next), false},
+
+		"an unread body":              {"POST /unread HTTP/1.1\r\n" + host + length(smuggled) + "\r\n" + smuggled, []string{"POST /unread", next}, true},
+		"a large unread body":         {"POST /unread HTTP/1.1\r\n" + host + length(large) + "\r\n" + large, []string{"POST /unread", next}, true},
+		"a body that nobody reads":    {"POST /unread/close HTTP/1.1\r\n" + host + length(large) + "\r\n" + large, []string{"POST /unread/close", next}, true},
+		"100-continue never answered": {"POST /unread HTTP/1.1\r\n" + host + "Expect: 100-continue\r\n" + length(smuggled) + "\r\n" + smuggled, []string{"POST /unread", next}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := s.Connect(t)
+			go func() { _, _ = io.WriteString(conn, tt.request+last) }() // which fails where the connection ends early
+
+			var answered []string
+			refused := false
+			r := bufio.NewReader(conn)
+			for {
+				method := http.MethodGet
+				if len(answered) < len(tt.asks) {
+					method, _, _ = strings.Cut(tt.asks[len(answered)], " ")
+				}
+				res, err := http.ReadResponse(r, &http.Request{Method: method})
+				if errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("after %q: %v", answered, err)
+				}
+				if err != nil {
+					break
+				}
+				answer := testcaddy.ReadBody(t, res, name)
+				who := res.Header.Get("X-For")
+				if res.StatusCode == http.StatusBadGateway && len(answered) < len(tt.asks) {
+					who = tt.asks[len(answered)] // which reached the backend, and broke off
+				}
+				switch {
+				case res.StatusCode == http.StatusContinue:
+				case refused:
+					t.Errorf("after a refusal, got %s for %q", res.Status, who)
+				case who == "":
+					refused = true
+					if res.StatusCode != http.StatusBadRequest && res.StatusCode != http.StatusNotImplemented {
+						t.Errorf("got %s", res.Status)
+					}
+				default:
+					answered = append(answered, who)
+					if method != http.MethodHead && res.StatusCode != http.StatusBadGateway {
+						_, path, _ := strings.Cut(who, " ")
+						answer.WantPage(t, method, "http://a.test"+path, "")
+					}
+				}
+			}
+
+			if asked := b.asked(t, len(answered)); !slices.Equal(answered, asked) {
+				t.Errorf("got answers to %q, and the backend was asked %q", answered, asked)
+			}
+			switch {
+			case tt.asks == nil && !refused:
+				t.Errorf("got answers to %q, want a refusal", answered)
+			case len(answered) > len(tt.asks) || !slices.Equal(answered, tt.asks[:len(answered)]),
+				!tt.mayEnd && len(answered) < len(tt.asks):
+				t.Errorf("got answers to %q, want %q", answered, tt.asks)
+			}
+		})
+	}
+}
+
+// TestResponsesStayInStep has a backend send more or less than it says, or what looks like a second response. The next
+// client still has the answer to its own request.
+func TestResponsesStayInStep(t *testing.T) {
+	const smuggled = "HTTP/1.1 200 OK\r\nX-For: smuggled\r\nContent-Length: 8\r\n\r\nsmuggled"
+	missing := func(fields, body string) string {
+		return "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n" + fields + "\r\n" + body
+	}
+	type exchange struct {
+		response string
+		status   int
+	}
+	const page, badGateway = http.StatusNotFound, http.StatusBadGateway
+	exchanges := map[string]exchange{
+		"/more-than-its-length":       {missing("Content-Length: 6\r\n", "theirs"+smuggled), page},
+		"/no-content-but-a-response":  {missing("Content-Length: 0\r\n", smuggled), page},
+		"/two-responses":              {missing("Content-Length: 6\r\n", "theirs") + missing("Content-Length: 6\r\n", "theirs") + smuggled, page},
+		"/line-ends":                  {missing("Content-Length: 6\r\n", "theirs\r\n\r\n"+smuggled), page},
+		"/less-than-its-length":       {missing("Content-Length: 6000\r\n", "theirs"+smuggled), page},
+		"/less-than-its-length/close": {missing("Content-Length: 6000\r\n", "theirs"+smuggled), page},
+		"/both-lengths":               {missing("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "6\r\ntheirs\r\n0\r\n\r\n"+smuggled), page},
+		"/broken-chunks":              {missing("Transfer-Encoding: chunked\r\n", "6\r\ntheirs\r\nzz\r\n"+smuggled), page},
+		"/chunk-without-end":          {missing("Transfer-Encoding: chunked\r\n", "ffffffff\r\n"+smuggled), page},
+		"/trailers":                   {missing("Trailer: X-For\r\nTransfer-Encoding: chunked\r\n", "0\r\nX-For: smuggled\r\nSet-Cookie: smuggled\r\n\r\n"+smuggled), page},
+		"/no-length/close":            {missing("", "theirs"+smuggled), page},
+		"/two-lengths":                {missing("Content-Length: 6\r\nContent-Length: 60\r\n", "theirs"+smuggled), badGateway},
+		"/length-that-is-none":        {missing("Content-Length: 6x\r\n", "theirs"+smuggled), badGateway},
+		"/two-codings":                {missing("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"+smuggled), badGateway},
+		"/line-feed-in-a-field":       {missing("X-Trace: 1\nX-More: 2\r\nContent-Length: 0\r\n", smuggled), page},
+		"/return-in-a-field":          {missing("X-Trace: 1\rSet-Cookie: smuggled\r\nContent-Length: 0\r\n", smuggled), badGateway},
+		"/hints":                      {"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + missing("Content-Length: 0\r\n", smuggled), page},
+		"/body-for-HEAD":              {missing("Content-Length: 72\r\n", smuggled), page},
+	}
+	b := startRawBackend(t, func(_, path string) string { return exchanges[path].response })
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+b.addr+"\n}")
+
+	conn := s.Connect(t)
+	r := bufio.NewReader(conn)
+	ask := func(method, path string) testcaddy.Response {
+		t.Helper()
+		fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a.test\r\n\r\n", method, path)
+		for {
+			if res := testcaddy.ReadResponse(t, r, method, path); res.StatusCode != http.StatusEarlyHints {
+				return res
+			}
+		}
+	}
+	for path, e := range exchanges {
+		method := http.MethodGet
+		if path == "/body-for-HEAD" {
+			method = http.MethodHead
+		}
+		res := ask(method, path)
+		switch {
+		case res.StatusCode != e.status:
+			t.Errorf("%s: got %s, want %d", path, res.Status, e.status)
+		case e.status == page && method == http.MethodGet:
+			res.WantPage(t, method, "http://a.test"+path, "")
+		}
+		res.WantHeader(t, "X-For", "")
+		res.WantHeader(t, "Set-Cookie", "")
+
+		// a connection with something left on it is closed
+		select {
+		case <-b.ends:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the connection to the backend is kept", path)
+		}
+		for _, path := range []string{"/pass" + path + "?", "/missing" + path + "?"} {
+			who := "GET " + path
+			res, other := ask("GET", path), s.Get(t, "http://a.test"+path)
+			res.WantHeader(t, "X-For", who)
+			other.WantHeader(t, "X-For", who)
+			if strings.HasPrefix(path, "/pass") {
+				res.Want(t, http.StatusOK, who)
+				other.Want(t, http.StatusOK, who)
+			} else {
+				res.WantPage(t, "GET", "http://a.test"+path, "")
+				other.WantPage(t, "GET", "http://a.test"+path, "")
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("at %s", path)
+		}
+	}
+	b.asked(t, 0)
+}
+
+// rawBackend answers byte for byte. It records the requests that it reads, and the connections that end.
+type rawBackend struct {
+	addr string
+	ends chan struct{}
+
+	mu       sync.Mutex
+	requests []string
+	faults   []string
+}
+
+// startRawBackend starts a backend that takes its answers from a function. An empty one stands for an answer that names
+// the request in X-For: a 404, or a 200 to a path that begins with /pass. A path that begins with /unread is answered
+// before its body is read.
+func startRawBackend(t *testing.T, answer func(method, path string) string) *rawBackend {
+	t.Helper()
+	b := &rawBackend{ends: make(chan struct{}, 1000)}
+	b.addr = testcaddy.AcceptTCP(t, func(conn net.Conn) {
+		b.serve(conn, answer)
+		conn.Close()
+		b.ends <- struct{}{}
+	})
+	return b
+}
+
+func (b *rawBackend) serve(conn net.Conn, answer func(method, path string) string) {
+	var sent bytes.Buffer // by the client
+	r := bufio.NewReader(io.TeeReader(conn, &sent))
+	for {
+		begin := sent.Len() - r.Buffered()
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			if begin < sent.Len() {
+				b.fault("%v: %q", err, sent.Bytes()[begin:])
+			}
+			return
+		}
+		header := strings.ToLower(string(sent.Bytes()[begin : sent.Len()-r.Buffered()]))
+		if strings.Count(header, "\r\ncontent-length:")+strings.Count(header, "\r\ntransfer-encoding:") > 1 {
+			b.fault("the length of the request is given twice: %q", header)
+		}
+		b.mu.Lock()
+		b.requests = append(b.requests, req.Method+" "+req.RequestURI)
+		b.mu.Unlock()
+
+		a := answer(req.Method, req.URL.Path)
+		if a == "" {
+			who := req.Method + " " + req.RequestURI
+			a = fmt.Sprintf("HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nX-For: %s\r\nContent-Length: 6\r\n\r\ntheirs", who)
+			if strings.HasPrefix(req.URL.Path, "/pass") {
+				a = fmt.Sprintf("HTTP/1.1 200 OK\r\nX-For: %s\r\nContent-Length: %d\r\n\r\n%s", who, len(who), who)
+			}
+			if req.Method == http.MethodHead {
+				a = strings.TrimSuffix(a, "theirs")
+			}
+		}
+		if !strings.HasPrefix(req.URL.Path, "/unread") {
+			_, _ = io.Copy(io.Discard, req.Body)
+		}
+		if _, err := io.WriteString(conn, a); err != nil {
+			return
+		}
+		if strings.HasSuffix(req.RequestURI, "/close") {
+			return
+		}
+		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+			return // the proxy has canceled the request
+		}
+	}
+}
+
+func (b *rawBackend) fault(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, fmt.Sprintf(format, args...))
+}
+
+// asked returns the requests since the last call. It waits for n of them, because a client may know of one that breaks
+// off before the backend does.
+func (b *rawBackend) asked(t testing.TB, n int) (requests []string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		b.mu.Lock()
+		enough := len(b.requests) >= n
+		b.mu.Unlock()
+		if enough {
+			break
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, fault := range b.faults {
+		t.Errorf("the backend has read something that is not a request: %s", fault)
+	}
+	requests, b.requests, b.faults = b.requests, nil, nil
+	return requests
+}
