@@ -93,6 +93,7 @@ func Caddyfile(sites string, options ...string) string {
 	default_bind 127.0.0.1
 	auto_https off
 	skip_install_trust
+	storage_clean_interval off
 	` + strings.Join(options, "\n") + "\n}\n" + sites
 }
 

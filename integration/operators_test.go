@@ -1,0 +1,107 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestOperatorsSeeTheCause looks for the causes of pages in the metrics, in the access log and in the debug log.
+func TestOperatorsSeeTheCause(t *testing.T) {
+	s := testcaddy.Start(t, `
+http://a.test:0 {
+	log
+	log_append cause {http.not_found.cause}
+	not_found
+	error /error "no such thing" 404
+	respond /response "theirs" 404
+	respond /passed "mine"
+}
+http://b.test:0 {
+	not_found
+}
+http://metrics.test:0 {
+	metrics
+}`)
+	for _, path := range []string{"/unanswered", "/error", "/response", "/response", "/passed", "/unanswered", "/unanswered"} {
+		s.Get(t, "http://a.test"+path)
+	}
+	s.Get(t, "http://b.test/unanswered", "Accept: application/json") // counted with those of the other handler
+
+	t.Run("metrics", func(t *testing.T) {
+		metrics := s.Get(t, "http://metrics.test/").Content
+		for _, line := range []string{
+			"# TYPE caddy_not_found_pages_total counter",
+			`caddy_not_found_pages_total{cause="unanswered"} 4`,
+			`caddy_not_found_pages_total{cause="error"} 1`,
+			`caddy_not_found_pages_total{cause="response"} 2`,
+		} {
+			if !strings.Contains(metrics, line+"\n") {
+				t.Errorf("the metrics lack %s", line)
+			}
+		}
+		if series := strings.Count(metrics, "caddy_not_found_pages_total{"); series != 3 {
+			t.Errorf("got %d series, want one for each cause", series)
+		}
+	})
+
+	t.Run("access log", func(t *testing.T) {
+		want := map[string]string{"/unanswered": "unanswered", "/error": "error", "/response": "response", "/passed": ""}
+		for _, entry := range s.Logs.WaitForHost(t, "handled request", "a.test", 7) {
+			uri := entry["request"].(map[string]any)["uri"].(string)
+			if entry["cause"] != want[uri] {
+				t.Errorf("%s: got the cause %v, want %s", uri, entry["cause"], want[uri])
+			}
+			if uri != "/passed" && entry["status"] != 404.0 {
+				t.Errorf("%s: got the status %v", uri, entry["status"])
+			}
+		}
+		isNOP := func(e testcaddy.Entry) bool { return e["msg"] == "NOP" }
+		if nops := s.Logs.Select(t, isNOP); len(nops) > 0 {
+			t.Errorf("a page is logged as a NOP: %v", nops)
+		}
+	})
+
+	t.Run("debug log", func(t *testing.T) {
+		entries := s.Logs.WaitFor(t, "wrote the 404 page", 7)
+		if len(entries) != 7 {
+			t.Errorf("got %d entries, want one for each page", len(entries))
+		}
+		for _, entry := range entries {
+			switch entry["uri"] {
+			case "http://a.test/error":
+				if err, _ := entry["error"].(string); entry["cause"] != "error" || !strings.Contains(err, "no such thing") {
+					t.Errorf("got %v", entry)
+				}
+			case "http://b.test/unanswered":
+				if entry["format"] != "json" || entry["cause"] != "unanswered" || entry["method"] != "GET" || entry["level"] != "debug" || entry["error"] != nil {
+					t.Errorf("got %v", entry)
+				}
+			}
+		}
+	})
+}
+
+// TestNothingIsLoggedAboveDebug asks for pages of every cause, and of a site whose values a client makes invalid.
+func TestNothingIsLoggedAboveDebug(t *testing.T) {
+	s := testcaddy.Start(t, `
+http://a.test:0 {
+	not_found {
+		context_path {http.request.header.X-Evil}
+		base_url {http.request.header.X-Evil}
+		footer {http.request.header.X-Evil}
+	}
+	error /error 404
+	respond /response "theirs" 404
+}`)
+	for _, path := range []string{"/unanswered", "/error", "/response"} {
+		s.Get(t, "http://a.test"+path, "X-Evil: \xff<script>")
+	}
+	s.Logs.WaitFor(t, "wrote the 404 page", 3)
+	for _, entry := range s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["logger"] == "http.handlers.not_found" }) {
+		if entry["level"] != "debug" {
+			t.Errorf("got the log entry %v", entry)
+		}
+	}
+}

@@ -1,0 +1,556 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// maxStall is for how long a replaced body may make no progress before its exchange is canceled. It is a constant in
+// response.go, too.
+const maxStall = 800 * time.Millisecond
+
+// TestReplacesOverEveryProtocol replaces every kind of 404 page over every version of HTTP. Whatever becomes of the
+// backend's body, the client has its whole page, and no trailer.
+func TestReplacesOverEveryProtocol(t *testing.T) {
+	testcaddy.CheckGoroutines(t)
+	const logged = "log\nlog_append cause {http.not_found.cause}\nnot_found\n"
+	app := "reverse_proxy " + testcaddy.Backend(t, testcaddy.MissingPage)
+	s, clients := testcaddy.StartAllProtocols(t, map[string]string{
+		"plain.test": logged + app,
+		"h2c.test":   logged + "reverse_proxy h2c://" + testcaddy.H2CBackend(t, testcaddy.MissingPage),
+		"chain.test": logged + `
+			encode
+			intercept {
+				@teapot status 418
+				handle_response @teapot {
+					respond "a teapot"
+				}
+			}
+			templates {
+				mime text/x-template
+			}
+			` + app,
+	})
+	skip := func(client, host, method, path string) bool {
+		switch path {
+		case "/stalls-at-once":
+			if host == "chain.test" {
+				return true // see TestEncodeHoldsTheHeaderBack
+			}
+			fallthrough
+		case "/stalls": // for as long as maxStall, so not in all combinations
+			return method == "POST" || host != "plain.test" && client != "HTTP/1.1"
+		case "/breaks":
+			return method == "POST" // on a connection that is closed, which the proxy cannot send again
+		}
+		return false
+	}
+
+	var requests atomic.Int64
+	t.Run("clients", func(t *testing.T) {
+		for _, c := range clients {
+			for _, host := range []string{"plain.test", "h2c.test", "chain.test"} {
+				t.Run(c.Name+" "+host, func(t *testing.T) {
+					t.Parallel()
+					for _, path := range []string{
+						"/length", "/gzip", "/chunked", "/trailers", "/unannounced-trailers", "/both-trailers", "/none", "/missing-type",
+						"/early-hints", "/medium", "/endless", "/stalls", "/stalls-at-once", "/breaks",
+					} {
+						for _, method := range []string{"GET", "HEAD", "POST"} {
+							if skip(c.Name, host, method, path) {
+								continue
+							}
+							requests.Add(1)
+							res := c.Do(t, method, c.Scheme+"://"+host+path, "Range: bytes=0-1", "Accept-Encoding: gzip")
+							wantPageInstead(t, res, method, c.Scheme+"://"+host+path)
+							for field, want := range map[string]string{
+								"Content-Encoding": "", "Etag": "", "Server": "Caddy", "Set-Cookie": "a=1", "Access-Control-Allow-Origin": "*", "Traceparent": "00-1-2-03",
+							} {
+								res.WantHeader(t, field, want)
+							}
+							if t.Failed() {
+								t.Fatalf("at %s %s", method, path)
+							}
+						}
+					}
+				})
+			}
+		}
+	})
+	for _, entry := range s.Logs.WaitFor(t, "handled request", int(requests.Load())) {
+		if entry["cause"] != "response" || entry["status"] != 404.0 {
+			t.Errorf("the access log has %v", entry)
+		}
+		for field := range entry["resp_headers"].(map[string]any) {
+			if strings.Contains(field, "nnounced") {
+				t.Errorf("the access log has the trailer %s", field)
+			}
+		}
+	}
+}
+
+// wantPageInstead checks that a response is the page in one piece, and has no trailers.
+func wantPageInstead(t *testing.T, res testcaddy.Response, method, uri string) {
+	t.Helper()
+	if method == http.MethodHead {
+		if want := int64(len(testcaddy.TextPage("GET", uri, ""))); res.StatusCode != 404 || res.Content != "" || res.ContentLength != want {
+			t.Errorf("got %d, Content-Length %d and %q, want 404, %d and no body", res.StatusCode, res.ContentLength, res.Content, want)
+		}
+	} else {
+		res.WantPage(t, method, uri, "")
+	}
+	if len(res.Trailer) > 0 || len(res.TransferEncoding) > 0 {
+		t.Errorf("got the trailers %v and the transfer encoding %v", res.Trailer, res.TransferEncoding)
+	}
+	for field, want := range map[string]string{
+		"Content-Type": "text/plain; charset=utf-8", "Trailer": "", "Transfer-Encoding": "", "X-Announced": "", "X-Unannounced": "",
+	} {
+		res.WantHeader(t, field, want)
+	}
+}
+
+// TestReplacesAcrossOtherHandlers has other handlers between not_found and the backend.
+func TestReplacesAcrossOtherHandlers(t *testing.T) {
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/auth":
+			w.Header().Set("X-User", "me")
+			return
+		case "/health":
+			return
+		}
+		testcaddy.MissingPage(w, r)
+	})
+	refuses := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	fcgi := testcaddy.FastCGI(t)
+	root := filepath.Dir(testcaddy.TempFile(t, "index.php", "<?php"))
+	sites := map[string]string{
+		"encode":        "encode {\nminimum_length 1\n}\nreverse_proxy APP",
+		"templates":     "templates\nreverse_proxy APP",
+		"intercept":     "intercept {\n@missing status 404\nhandle_response @missing {\nrespond \"<b>theirs</b>\" 404\n}\n}\nreverse_proxy APP",
+		"status":        "intercept {\nreplace_status 404\n}\nreverse_proxy APP",
+		"header":        "header {\nX-Set yes\n>X-Deferred yes\n-Traceparent\ndefer\n}\nreverse_proxy APP",
+		"basic_auth":    "basic_auth {\nBob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}\nrequest_header Host x\nreverse_proxy APP",
+		"handle_path":   "handle_path /strip/* {\nreverse_proxy APP\n}",
+		"php":           "root " + root + "\nphp_fastcgi " + fcgi,
+		"auth":          "forward_auth APP {\nuri /auth\ncopy_headers X-User\n}\nreverse_proxy APP",
+		"auth refuses":  "forward_auth " + refuses + " {\nuri /auth\n}\nrespond mine",
+		"copy_response": "reverse_proxy APP {\n@missing status 404\nhandle_response @missing {\ncopy_response\n}\n}",
+		"copied status": "reverse_proxy APP {\n@missing status 404\nhandle_response @missing {\ncopy_response_headers\ncopy_response 404\n}\n}",
+		"balanced":      "reverse_proxy 127.0.0.1:1 APP {\nlb_policy round_robin\nlb_try_duration 5s\nlb_try_interval 1ms\nlb_retry_match {\nmethod GET\n}\nhealth_uri /health\nhealth_interval 10ms\nmax_fails 1\nfail_duration 1s\nunhealthy_status 5xx\n}",
+		"buffered":      "reverse_proxy APP {\nresponse_buffers 1MiB\n}",
+		"flushed":       "reverse_proxy APP {\nflush_interval -1\n}",
+	}
+	for name, site := range sites {
+		sites[name] = strings.ReplaceAll(site, "APP", app)
+	}
+	s, hosts := testcaddy.StartSites(t, "", sites)
+	for name := range sites {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			paths := []string{"/length", "/gzip", "/chunked", "/trailers", "/none", "/medium"}
+			switch name {
+			case "templates", "intercept", "status": // which hold back a response until its end
+			default:
+				paths = append(paths, "/breaks")
+			}
+			if name == "handle_path" {
+				for i := range paths {
+					paths[i] = "/strip" + paths[i]
+				}
+			}
+			for _, path := range paths {
+				uri := "http://" + hosts[name] + path
+				// bob:hiccup
+				res := s.Get(t, uri, "Accept-Encoding: gzip", "Authorization: Basic Qm9iOmhpY2N1cA==")
+				res.WantPage(t, "GET", uri, "")
+				res.WantHeader(t, "Content-Encoding", "")
+				switch name {
+				case "header":
+					res.WantHeader(t, "X-Set", "yes")
+					res.WantHeader(t, "X-Deferred", "yes")
+					res.WantHeader(t, "Traceparent", "")
+				case "php":
+					res.WantHeader(t, "X-Powered-By", "FastCGI")
+				}
+			}
+			for _, entry := range s.Logs.WaitForHost(t, "handled request", hosts[name], len(paths)) {
+				if entry["cause"] != "response" {
+					t.Errorf("the access log has the cause %v", entry["cause"])
+				}
+			}
+		})
+	}
+}
+
+// TestReplaceModes has 404 responses of every kind, in each mode.
+func TestReplaceModes(t *testing.T) {
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if contentType := r.URL.Query().Get("type"); contentType != "" {
+			w.Header().Set("Content-Type", contentType)
+		} else {
+			w.Header()["Content-Type"] = nil
+		}
+		if r.URL.Path == "/empty" {
+			w.Header().Set("Content-Length", "0")
+		}
+		w.WriteHeader(http.StatusNotFound)
+		if r.URL.Path != "/empty" {
+			io.WriteString(w, "theirs")
+		}
+	})
+	s := testcaddy.Start(t, strings.ReplaceAll(`
+http://default.test:0 {
+	not_found
+	reverse_proxy APP
+}
+http://pages.test:0 {
+	not_found {
+		replace pages
+	}
+	reverse_proxy APP
+}
+http://all.test:0 {
+	not_found {
+		replace all
+	}
+	reverse_proxy APP
+}
+http://none.test:0 {
+	not_found {
+		replace none
+	}
+	handle /error {
+		error 404
+	}
+	handle /unanswered {
+	}
+	handle {
+		reverse_proxy APP
+	}
+}`, "APP", app))
+
+	pages := []string{
+		"", "text/html", "TEXT/HTML; charset=utf-8", "text/html;charset=latin1", "application/xhtml+xml",
+		"text/plain", " text/plain ;x=y", ";",
+	}
+	answers := []string{
+		"application/json", "application/problem+json; charset=utf-8", "APPLICATION/VND.API+JSON",
+		"application/xml", "text/xml", "image/png", "application/grpc", "text/css", "text/event-stream",
+		"application/octet-stream", "text/htmlx",
+	}
+	for _, contentType := range append(pages, answers...) {
+		t.Run(contentType, func(t *testing.T) {
+			t.Parallel()
+			isAnswer := slices.Contains(answers, contentType)
+			for host, replaced := range map[string]bool{"default": !isAnswer, "pages": !isAnswer, "all": true, "none": false} {
+				uri := "http://" + host + ".test/x?type=" + url.QueryEscape(contentType)
+				if res := s.Get(t, uri); replaced {
+					res.WantPage(t, "GET", uri, "")
+				} else {
+					res.Want(t, 404, "theirs")
+				}
+			}
+		})
+	}
+	t.Run("JSON without content", func(t *testing.T) {
+		uri := "http://pages.test/empty?type=application/json"
+		s.Get(t, uri).WantPage(t, "GET", uri, "")
+	})
+	t.Run("none still answers", func(t *testing.T) {
+		for _, uri := range []string{"http://none.test/error", "http://none.test/unanswered"} {
+			s.Get(t, uri).WantPage(t, "GET", uri, "")
+		}
+	})
+}
+
+// TestPageIsThereBeforeTheBodyEnds has the backend end its body only after the client has read the page.
+func TestPageIsThereBeforeTheBodyEnds(t *testing.T) {
+	release := make(chan struct{})
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNotFound)
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})+"\n}")
+	inTime := 0
+	for range 10 {
+		s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
+		select {
+		case release <- struct{}{}: // which a backend whose exchange was canceled does not take
+			inTime++
+		case <-time.After(2 * maxStall):
+		}
+	}
+	if inTime == 0 { // a slow machine may have canceled some
+		t.Error("each page came when the exchange was canceled")
+	}
+}
+
+// TestClientConnectionGoesOn sends one request after another over one connection, whatever the backend's bodies do.
+func TestClientConnectionGoesOn(t *testing.T) {
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
+	conn := s.Connect(t)
+	r := bufio.NewReader(conn)
+	for _, path := range []string{
+		"/none", "/chunked", "/both-trailers", "/trailers", "/unannounced-trailers", "/large", "/endless", "/stalls", "/stalls-at-once", "/breaks", "/length",
+	} {
+		methods := []string{"GET", "HEAD", "POST", "GET"}
+		if strings.HasPrefix(path, "/stalls") {
+			methods = []string{"HEAD", "GET"}
+		}
+		for _, method := range methods {
+			// the bound is what the client is promised, not a measurement
+			if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n", method, path)
+			wantPageInstead(t, testcaddy.ReadResponse(t, r, method, method+" "+path), method, "http://a.test"+path)
+			if t.Failed() {
+				t.Fatalf("at %s %s", method, path)
+			}
+		}
+	}
+}
+
+// TestOrdinaryPageComesToItsEnd has pages of 60 kB come in three windows of 200 ms, as they do from far away. They are
+// drained to their end: nothing is logged above debug, and the next request takes the same connection.
+func TestOrdinaryPageComesToItsEnd(t *testing.T) {
+	app, connections := countingBackend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/length" {
+			w.Header().Set("Content-Length", "60000")
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_ = http.NewResponseController(w).Flush()
+		for range 3 {
+			time.Sleep(200 * time.Millisecond)
+			_, _ = w.Write(bytes.Repeat([]byte("x"), 20_000))
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	s := testcaddy.Start(t, strings.ReplaceAll(`
+http://plain.test:0 {
+	not_found
+	respond /done 200
+	reverse_proxy APP
+}
+http://encode.test:0 {
+	not_found
+	encode
+	respond /done 200
+	reverse_proxy APP
+}`, "APP", app))
+	t.Run("sites", func(t *testing.T) {
+		for _, host := range []string{"plain.test", "encode.test"} {
+			t.Run(host, func(t *testing.T) {
+				t.Parallel()
+				c := testcaddy.HTTP11(t, s.Addr) // with a connection of its own, on which each request waits for the one before
+				for _, path := range []string{"/length", "/chunked", "/length"} {
+					uri := "http://" + host + path
+					c.Get(t, uri, "Accept-Encoding: gzip").WantPage(t, "GET", uri, "")
+				}
+				c.Get(t, "http://"+host+"/done").Want(t, 200, "")
+			})
+		}
+	})
+	if n := connections.Load(); n != 2 {
+		t.Errorf("got %d connections to the backend, want one for each site", n)
+	}
+	isWarning := func(e testcaddy.Entry) bool {
+		return e["level"] != "debug" && strings.HasPrefix(fmt.Sprint(e["logger"]), "http.handlers")
+	}
+	if warnings := s.Logs.Select(t, isWarning); len(warnings) > 0 {
+		t.Errorf("the log has %v", warnings)
+	}
+}
+
+// countingBackend starts a backend that counts its connections.
+func countingBackend(t *testing.T, h http.HandlerFunc) (addr string, connections *atomic.Int64) {
+	t.Helper()
+	connections = new(atomic.Int64)
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String(), connections
+}
+
+// TestBodyThatTakesTooLongIsCanceled has bodies that stall, and that trickle without an end. The client's next request on
+// its connection waits for about a second in the one case, and for a few seconds in the other.
+func TestBodyThatTakesTooLongIsCanceled(t *testing.T) {
+	canceled := make(chan struct{}, 2)
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNotFound)
+		pause := 50 * time.Millisecond
+		if r.URL.Path == "/stalls" {
+			pause = time.Hour
+		}
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(pause):
+			}
+		}
+		canceled <- struct{}{}
+	})+"\n}")
+	for path, want := range map[string]struct{ atLeast, atMost time.Duration }{
+		"/stalls":   {0, 1500 * time.Millisecond},
+		"/trickles": {2 * maxStall, 5 * time.Second}, // in all, 3 s
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			conn := s.Connect(t)
+			r := bufio.NewReader(conn)
+			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.test\r\n\r\n", path)
+			testcaddy.ReadResponse(t, r, "GET", path).WantPage(t, "GET", "http://a.test"+path, "")
+			begin := time.Now()
+			fmt.Fprint(conn, "OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n") // which net/http answers
+			testcaddy.ReadResponse(t, r, "OPTIONS", "*").Want(t, 200, "")
+			if d := time.Since(begin); d < want.atLeast || d > want.atMost {
+				t.Errorf("the next response came after %v, want %v to %v", d, want.atLeast, want.atMost)
+			}
+			<-canceled
+		})
+	}
+}
+
+// TestCallerGoesOnAfterAnExchangeWasCanceled has the handlers before not_found use the request after not_found has
+// returned: intercept asks another backend with it.
+func TestCallerGoesOnAfterAnExchangeWasCanceled(t *testing.T) {
+	type key struct{}
+	checked := make(chan struct{})
+	caller := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+		before := r.Context()
+		passed := r.WithContext(context.WithValue(r.Context(), key{}, "kept"))
+		if err := next.ServeHTTP(w, passed); err != nil {
+			return err
+		}
+		for name, ctx := range map[string]context.Context{"before": before, "after": r.Context(), "of the request that was passed on": passed.Context()} {
+			if err := ctx.Err(); err != nil {
+				t.Errorf("the context %s: %v", name, err)
+			}
+			select {
+			case <-ctx.Done():
+				t.Errorf("the context %s is done", name)
+			default:
+			}
+		}
+		if passed.Context().Value(key{}) != "kept" {
+			t.Error("the context has lost its value")
+		}
+		checked <- struct{}{}
+		return nil
+	})
+	other := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "an error page") })
+	s := testcaddy.Start(t, strings.NewReplacer("CALLER", caller, "OTHER", other, "APP", testcaddy.Backend(t, testcaddy.MissingPage)).Replace(`
+http://intercept.test:0 {
+	intercept {
+		@missing status 404
+		handle_response @missing {
+			header -Content-Length # which intercept leaves in place, whatever it intercepts
+			reverse_proxy OTHER
+		}
+	}
+	handle {
+		not_found
+		reverse_proxy APP
+	}
+}
+http://caller.test:0 {
+	CALLER
+	handle {
+		not_found
+		reverse_proxy APP
+	}
+}`))
+	for _, path := range []string{"/stalls", "/endless", "/length"} {
+		t.Run("intercept"+path, func(t *testing.T) {
+			t.Parallel()
+			s.Get(t, "http://intercept.test"+path).Want(t, 200, "an error page")
+		})
+		t.Run("caller"+path, func(t *testing.T) {
+			t.Parallel()
+			s.Get(t, "http://caller.test"+path).WantPage(t, "GET", "http://caller.test"+path, "")
+			<-checked // while the client is still there
+		})
+	}
+}
+
+// TestBackendConnectionIsReused replaces 10,000 small pages in a row, and counts the connections.
+func TestBackendConnectionIsReused(t *testing.T) {
+	app, connections := countingBackend(t, testcaddy.MissingPage)
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+app+"\n}")
+	conn := s.Connect(t)
+	r := bufio.NewReader(conn)
+	paths := []string{"/length", "/chunked", "/gzip", "/trailers", "/none", "/missing-type", "/medium"}
+	for i := range 10_000 {
+		path := paths[0]
+		if i%10 == 9 {
+			path = paths[i/10%len(paths)]
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.test\r\n\r\n", path)
+		res := testcaddy.ReadResponse(t, r, "GET", path)
+		if res.StatusCode != 404 || !strings.HasPrefix(res.Content, "HTTP ERROR 404 ") {
+			t.Fatalf("request %d: got %d %q", i, res.StatusCode, res.Content)
+		}
+	}
+	// On a machine that stands still for 50 ms at the wrong moment, http.Transport closes a connection, because it does not
+	// know whether the request was written to its end.
+	if n := connections.Load(); n > 3 {
+		t.Errorf("got %d connections to the backend, want 1", n)
+	} else {
+		t.Logf("got %d connections to the backend", n)
+	}
+}
+
+// TestEarlyHintsComeBeforeThePage has a backend send a 103 before its 404.
+func TestEarlyHintsComeBeforeThePage(t *testing.T) {
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
+	var hints []string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+			hints = append(hints, fmt.Sprint(code, header["Link"]))
+			return nil
+		},
+	})
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://a.test/early-hints", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := s.Send(t, req)
+	res.WantPage(t, "GET", "http://a.test/early-hints", "")
+	res.WantHeader(t, "Link", "")
+	if want := []string{"103 [</style.css>; rel=preload]"}; !slices.Equal(hints, want) {
+		t.Errorf("got the hints %q, want %q", hints, want)
+	}
+}

@@ -1,0 +1,520 @@
+package integration
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/net/websocket"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestResponsesThatAreNotReplacedPass has the same exchanges with a site that has not_found and with the same site without
+// it, over every version of HTTP, and compares what the client sees.
+func TestResponsesThatAreNotReplacedPass(t *testing.T) {
+	testcaddy.CheckGoroutines(t)
+	app := testcaddy.Backend(t, application)
+	h2c := testcaddy.H2CBackend(t, application)
+	root := filepath.Dir(testcaddy.TempFile(t, "large.bin", strings.Repeat("0123456789abcdef", 2<<20)))
+	site := strings.NewReplacer("APP", app, "H2C", "h2c://"+h2c, "ROOT", root).Replace(`
+	handle_path /encoded/* {
+		encode
+		reverse_proxy APP
+	}
+	handle_path /h2c/* {
+		reverse_proxy H2C
+	}
+	handle_path /flushed/* {
+		reverse_proxy APP {
+			flush_interval -1
+		}
+	}
+	handle /dead {
+		reverse_proxy 127.0.0.1:1
+	}
+	handle /large.bin {
+		root ROOT
+		file_server
+	}
+	handle /respond {
+		respond "mine" 200
+	}
+	handle /respond-empty {
+		respond 200
+	}
+	handle {
+		reverse_proxy APP
+	}`)
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "log\nnot_found\n" + site, "without.test": "log\n" + site})
+
+	type exchange struct {
+		method, path string
+		body         []byte
+		fields       []string
+	}
+	var exchanges []exchange
+	for _, path := range []string{
+		"/length", "/chunked", "/empty", "/nothing", "/204", "/304", "/file", "/301", "/401", "/403", "/404", "/405", "/410", "/418",
+		"/500", "/503", "/hints", "/hints-first-404", "/gzip", "/zstd", "/compressible", "/trailers", "/unannounced-trailers", "/breaks",
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed"} {
+				exchanges = append(exchanges, exchange{method: method, path: prefix + path, fields: []string{"Accept-Encoding: gzip"}})
+			}
+		}
+	}
+	upload := bytes.Repeat([]byte("0123456789abcdef"), 256<<10)
+	exchanges = append(exchanges,
+		exchange{"GET", "/dead", nil, nil}, exchange{"HEAD", "/dead", nil, nil},
+		exchange{"GET", "/respond", nil, nil}, exchange{"GET", "/respond-empty", nil, nil}, exchange{"HEAD", "/respond-empty", nil, nil},
+		exchange{"GET", "/file", nil, []string{"Range: bytes=5-14"}},
+		exchange{"GET", "/file", nil, []string{"Range: bytes=-3"}},
+		exchange{"GET", "/file", nil, []string{"Range: bytes=5000-"}},
+		exchange{"GET", "/file", nil, []string{"If-Modified-Since: Sat, 21 Nov 2026 11:00:00 GMT"}},
+		exchange{"GET", "/large.bin", nil, nil}, exchange{"HEAD", "/large.bin", nil, nil},
+		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=1000000-20000000"}},
+		exchange{"POST", "/upload", upload, nil},
+		exchange{"POST", "/upload", upload, []string{"Expect: 100-continue"}},
+		exchange{"PUT", "/h2c/upload", upload, []string{"Expect: 100-continue"}},
+		exchange{"POST", "/respond", []byte("unread"), []string{"Expect: 100-continue"}},
+	)
+
+	for _, c := range clients {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, e := range exchanges {
+				see := func(host string) string {
+					return withoutChance(c, e.method, e.path, transcript(c, e.method, c.Scheme+"://"+host+e.path, e.body, e.fields...))
+				}
+				with, without := see("with.test"), see("without.test")
+				for tries := 0; with != without && tries < 10; tries++ {
+					without = see("without.test") // does Caddy alone answer so from time to time?
+				}
+				if with != without {
+					t.Errorf("%s %s %v: got\n%s\nwant, as without not_found,\n%s", e.method, e.path, e.fields, with, without)
+				}
+				if without == "" || strings.Contains(without, "HTTP ERROR") {
+					t.Errorf("%s %s: got no answer to compare: %s", e.method, e.path, without)
+				}
+			}
+		})
+	}
+	t.Run("several hundred MB", func(t *testing.T) {
+		for _, c := range clients[1:] {
+			with := transcript(c, "GET", c.Scheme+"://with.test/large", nil)
+			if !strings.Contains(with, fmt.Sprintf("\n%d ", 300<<20)) || !strings.HasSuffix(with, "<nil>\n") {
+				t.Errorf("%s: got\n%s", c.Name, with)
+			}
+		}
+	})
+}
+
+// application is a backend whose answers the page must not replace.
+func application(w http.ResponseWriter, r *http.Request) {
+	// Not to answer early: reverse_proxy would read a body of unknown length and close it at the same time.
+	if r.URL.Path != "/upload" {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+
+	flush := func() { _ = http.NewResponseController(w).Flush() }
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("X-Method", r.Method)
+	const text = "<h1>an answer</h1>"
+	answer := func(status int, fields ...string) {
+		for i := 0; i < len(fields); i += 2 {
+			h.Add(fields[i], fields[i+1])
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, text)
+	}
+
+	switch r.URL.Path {
+	case "/length":
+		answer(200, "Content-Length", fmt.Sprint(len(text)))
+	case "/chunked":
+		for range 5 {
+			io.WriteString(w, text)
+			flush()
+		}
+	case "/empty":
+		h.Set("Content-Length", "0")
+		w.WriteHeader(200)
+	case "/nothing":
+		h["Content-Type"] = nil
+	case "/204":
+		w.WriteHeader(204)
+	case "/304":
+		h.Set("ETag", `"1"`)
+		w.WriteHeader(304)
+	case "/file":
+		http.ServeContent(w, r, "x.txt", time.Unix(1, 0), strings.NewReader(strings.Repeat("0123456789", 100)))
+	case "/301":
+		answer(301, "Location", "/elsewhere")
+	case "/401":
+		answer(401, "WWW-Authenticate", `Basic realm="x"`, "WWW-Authenticate", "Bearer")
+	case "/403":
+		answer(403)
+	case "/404":
+		h.Set("Content-Type", "application/problem+json; charset=utf-8")
+		answer(404, "Trailer", "X-Sum", "ETag", `"1"`, "Cache-Control", "max-age=60")
+		flush()
+		h.Set("X-Sum", "1")
+	case "/405":
+		answer(405, "Allow", "GET, HEAD")
+	case "/410":
+		answer(410)
+	case "/418":
+		answer(418)
+	case "/500":
+		answer(500)
+	case "/503":
+		answer(503, "Retry-After", "1")
+	case "/hints":
+		h.Set("Link", "</a.css>; rel=preload")
+		w.WriteHeader(103)
+		h.Set("Link", "</b.css>; rel=preload")
+		w.WriteHeader(103)
+		answer(200)
+	case "/hints-first-404":
+		w.WriteHeader(103)
+		h.Set("Content-Type", "image/png")
+		answer(404)
+	case "/gzip":
+		h.Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		io.WriteString(z, strings.Repeat(text, 1000))
+		z.Close()
+	case "/zstd":
+		h.Set("Content-Encoding", "zstd")
+		z, _ := zstd.NewWriter(w)
+		io.WriteString(z, strings.Repeat(text, 1000))
+		z.Close()
+	case "/compressible":
+		h.Set("ETag", `"1"`)
+		answer(200)
+		io.WriteString(w, strings.Repeat(text, 1000))
+	case "/trailers":
+		h.Set("Trailer", "X-Sum") // of several, the proxy changes the order
+		answer(200)
+		flush()
+		h.Set("X-Sum", "1")
+	case "/unannounced-trailers":
+		answer(200)
+		flush()
+		h.Set(http.TrailerPrefix+"X-Sum", "1")
+	case "/upload":
+		sum := sha256.New()
+		n, err := io.Copy(sum, r.Body)
+		answer(200, "X-Sum", fmt.Sprintf("%d %x %v", n, sum.Sum(nil), err))
+	case "/large":
+		h.Set("Content-Type", "application/octet-stream")
+		io.CopyN(w, testcaddy.Endless{}, 300<<20)
+	case "/breaks":
+		h.Set("Content-Length", "1000")
+		answer(200)
+		flush()
+		if r.Method != http.MethodHead {
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// transcript has an exchange, and returns all that the client sees of it.
+func transcript(c *testcaddy.Client, method, url string, body []byte, fields ...string) string {
+	var t strings.Builder
+	var informational sync.Mutex // HTTP/3 reports 1xx responses from another goroutine
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+			informational.Lock()
+			defer informational.Unlock()
+			fmt.Fprintln(&t, code, header)
+			return nil
+		},
+	})
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, reader)
+	if err != nil {
+		return err.Error()
+	}
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ": ")
+		req.Header.Add(name, value)
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		// the text has addresses and ports, which differ from one connection to the next
+		return fmt.Sprintf("%T", errors.Unwrap(err))
+	}
+	defer res.Body.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, res.Body)
+
+	informational.Lock()
+	defer informational.Unlock()
+	// not ContentLength: without such a field, it depends on whether the header alone ended the stream
+	fmt.Fprintln(&t, res.Proto, res.Status, res.TransferEncoding)
+	for _, field := range slices.Sorted(maps.Keys(res.Header)) {
+		if field != "Date" {
+			fmt.Fprintf(&t, "%s: %q\n", field, res.Header[field])
+		}
+	}
+	fmt.Fprintf(&t, "%d %x %s\n", n, sum.Sum(nil), streamID.ReplaceAllString(fmt.Sprint(err), ""))
+	for _, field := range slices.Sorted(maps.Keys(res.Trailer)) {
+		fmt.Fprintf(&t, "trailer %s: %q\n", field, res.Trailer[field])
+	}
+	return t.String()
+}
+
+// withoutChance returns a transcript without what differs from time to time, with not_found and without it. net/http asks
+// for the body with a 100 of its own if it is read before the backend's 100 was passed on. Over HTTP/3, the reset of a
+// stream may overtake what was sent before it, and a response without content has a Content-Length of 0 unless it was
+// flushed before its end.
+func withoutChance(c *testcaddy.Client, method, path, seen string) string {
+	seen = strings.Replace(seen, "100 map[]\n100 map[Server:", "100 map[Server:", 1)
+	if c.Name != "HTTP/3.0" {
+		return seen
+	}
+	if strings.HasSuffix(path, "/breaks") && !strings.HasSuffix(seen, "<nil>\n") {
+		return "broken off"
+	}
+	if method == http.MethodHead || strings.HasSuffix(path, "/204") || strings.HasSuffix(path, "/304") {
+		return strings.ReplaceAll(seen, "Content-Length: [\"0\"]\n", "")
+	}
+	return seen
+}
+
+var streamID = regexp.MustCompile(`stream ID \d+`)
+
+// TestEventsAreFlushedAsTheyHappen has the backend send an event only after the client has seen the one before.
+func TestEventsAreFlushedAsTheyHappen(t *testing.T) {
+	seen := make(chan int, 1)
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 5 {
+			fmt.Fprintf(w, "data: %d\n\n", i)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case n := <-seen:
+				if n != i {
+					t.Errorf("the client has seen event %d, want %d", n, i)
+				}
+			case <-r.Context().Done():
+				return
+			case <-time.After(10 * time.Second):
+				t.Errorf("event %d did not arrive", i)
+				return
+			}
+		}
+	})
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\nreverse_proxy " + app, "b.test": "not_found\nencode\nreverse_proxy " + app})
+	for _, c := range clients {
+		for _, host := range []string{"a.test", "b.test"} {
+			res, err := c.HTTP.Get(c.Scheme + "://" + host + "/")
+			if err != nil {
+				t.Fatalf("%s: %v", c.Name, err)
+			}
+			for i := range 5 {
+				event := fmt.Sprintf("data: %d\n\n", i)
+				got := make([]byte, len(event))
+				if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != event {
+					t.Fatalf("%s: got %q, %v", c.Name, got, err)
+				}
+				seen <- i
+			}
+			if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
+				t.Errorf("%s: got %q, %v at the end", c.Name, rest, err)
+			}
+			res.Body.Close()
+		}
+	}
+}
+
+// TestWebSocket has a backend echo messages.
+func TestWebSocket(t *testing.T) {
+	app := testcaddy.Backend(t, websocket.Handler(func(ws *websocket.Conn) {
+		var message string
+		for websocket.Message.Receive(ws, &message) == nil {
+			if websocket.Message.Send(ws, message) != nil {
+				return
+			}
+		}
+	}).ServeHTTP)
+	s := testcaddy.Start(t, "http://a.test:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found {\nreplace all\n}\nencode\nreverse_proxy "+app+"\n}")
+
+	config, err := websocket.NewConfig("ws://a.test/echo", "http://a.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, err := websocket.NewClient(config, s.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, message := range []string{"hello", strings.Repeat("x", 100<<10), ""} {
+		if err := websocket.Message.Send(ws, message); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		if err := websocket.Message.Receive(ws, &got); err != nil || got != message {
+			t.Fatalf("got %.100q, %v", got, err)
+		}
+	}
+	if err := ws.Close(); err != nil {
+		t.Error(err)
+	}
+	if entry := s.Logs.WaitFor(t, "handled request", 1)[0]; entry["status"] != 101.0 || entry["cause"] != "" {
+		t.Errorf("the access log has %v", entry)
+	}
+}
+
+// TestClientThatLeaves has clients leave while they send and while they receive. The backend learns of it.
+func TestClientThatLeaves(t *testing.T) {
+	testcaddy.CheckGoroutines(t)
+	begun, left := make(chan struct{}), make(chan struct{})
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet:
+			_ = http.NewResponseController(w).Flush()
+			begun <- struct{}{}
+			<-r.Context().Done()
+		case http.MethodPost:
+			_, _ = io.ReadFull(r.Body, make([]byte, 1))
+			begun <- struct{}{}
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		left <- struct{}{}
+	})
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\nreverse_proxy " + app})
+	await := func(t *testing.T, what string, c <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-c:
+		case <-time.After(10 * time.Second):
+			t.Fatal(what)
+		}
+	}
+	for _, c := range clients {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			t.Run(method+" over "+c.Name, func(t *testing.T) {
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				var body io.Reader
+				if method == http.MethodPost {
+					body = io.MultiReader(io.LimitReader(testcaddy.Endless{}, 64<<10), stalledBody{ctx})
+				}
+				req, err := http.NewRequestWithContext(ctx, method, c.Scheme+"://a.test/", body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body != nil {
+					req.ContentLength = 128 << 10
+				}
+				var client sync.WaitGroup
+				client.Go(func() {
+					if res, err := c.HTTP.Do(req); err == nil {
+						_, _ = io.Copy(io.Discard, res.Body)
+						res.Body.Close()
+					}
+				})
+				await(t, "the backend has no request", begun)
+				leave()
+				await(t, "the backend does not know that the client has left", left)
+				client.Wait()
+			})
+		}
+	}
+}
+
+// stalledBody is a body of which nothing more comes.
+type stalledBody struct{ ctx context.Context }
+
+func (b stalledBody) Read([]byte) (int, error) {
+	<-b.ctx.Done()
+	return 0, b.ctx.Err()
+}
+
+// TestSlowClient reads a response in small pieces, so that Caddy has to wait most of the time.
+func TestSlowClient(t *testing.T) {
+	const size = 4 << 20
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) { io.CopyN(w, testcaddy.Endless{}, size) })
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\nreverse_proxy " + app})
+	for _, c := range clients {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			res, err := c.HTTP.Get(c.Scheme + "://a.test/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			total, buf := 0, make([]byte, 64<<10)
+			for {
+				n, err := io.ReadFull(res.Body, buf)
+				if total += n; err != nil {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if total != size {
+				t.Errorf("got %d bytes, want %d", total, size)
+			}
+		})
+	}
+}
+
+// TestEncodeHoldsTheHeaderBack shows, for Caddy alone, that a response waits in encode for the first byte of its body. So
+// the page waits, too, if the response is a 404.
+func TestEncodeHoldsTheHeaderBack(t *testing.T) {
+	release := make(chan struct{})
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_ = http.NewResponseController(w).Flush()
+		<-release
+	})
+	s := testcaddy.Start(t, "http://plain.test:0 {\nreverse_proxy "+app+"\n}\nhttp://encode.test:0 {\nencode\nreverse_proxy "+app+"\n}")
+	for host, patience := range map[string]time.Duration{"plain.test": 10 * time.Second, "encode.test": 300 * time.Millisecond} {
+		t.Run(host, func(t *testing.T) {
+			arrived := make(chan struct{})
+			var client sync.WaitGroup
+			client.Go(func() {
+				res, err := s.HTTP.Get("http://" + host + "/")
+				close(arrived)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Body.Close()
+			})
+			waits := false
+			select {
+			case <-arrived:
+			case <-time.After(patience):
+				waits = true
+			}
+			if want := host == "encode.test"; waits != want {
+				t.Errorf("the header waits for the body: %v, want %v", waits, want)
+			}
+			release <- struct{}{}
+			client.Wait()
+		})
+	}
+}
