@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestAdapt holds each Caddyfile in testdata/adapt to the JSON that it becomes, or to the error that it gives, which
-// stands below it. It is how Caddy tests its own directives; the pretty JSON is what `caddy adapt --pretty` prints.
+// TestAdapt adapts each Caddyfile in testdata/adapt, and compares the JSON or the error with what stands below it. Caddy
+// tests its own directives in this format. The JSON is what `caddy adapt --pretty` prints.
 func TestAdapt(t *testing.T) {
 	files, err := filepath.Glob("testdata/adapt/*.caddyfiletest")
 	if err != nil || len(files) == 0 {
@@ -29,7 +31,7 @@ func TestAdapt(t *testing.T) {
 			}
 			expected = strings.TrimSpace(expected)
 
-			config, err := adaptErr(caddyfile)
+			config, err := testcaddy.AdaptErr(caddyfile)
 			if !strings.HasPrefix(expected, "{") {
 				if err == nil || err.Error() != expected {
 					t.Errorf("got the error\n%v\nwant\n%s", err, expected)

@@ -18,6 +18,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // The benchmarks compare sites, each written as a Caddy user would write it, in one run: what counts is
@@ -74,7 +76,7 @@ type site struct {
 func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site {
 	t.Helper()
 	config := new(caddy.Config)
-	if err := json.Unmarshal(adapt(t, "{\n"+globalOptions+"}\nhttp://:0 {\n"+directives+"\n}"), config); err != nil {
+	if err := json.Unmarshal(testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\n"+directives+"\n}")), config); err != nil {
 		t.Fatal(err)
 	}
 	var app struct {
@@ -179,13 +181,13 @@ func collectGarbage() {
 }
 
 // answer is what a site answers to a request.
-func (s *site) answer(t testing.TB, r *http.Request) response {
+func (s *site) answer(t testing.TB, r *http.Request) testcaddy.Response {
 	t.Helper()
 	w := httptest.NewRecorder()
 	if err := s.serve(w, prepare(w, r)); err != nil {
 		t.Fatal(err)
 	}
-	return response{w.Result(), w.Body.String()}
+	return testcaddy.Recorded(w)
 }
 
 const (
@@ -200,29 +202,29 @@ type contender struct{ name, directives string }
 var callingNext = contender{"calls_next", "calls_next"}
 
 // placeholderPage is samePage with the footer that the page has here.
-func placeholderPage() string { return fmt.Sprintf(samePage, footer()) }
+func placeholderPage() string { return fmt.Sprintf(samePage, testcaddy.Footer()) }
 
 func BenchmarkAnswer(b *testing.B) {
 	for _, format := range formats {
 		b.Run("not_found/"+format.name, func(b *testing.B) {
 			s := compile(b, "not_found", nil)
 			r := incoming(b, benchmarkTarget, "Accept: "+format.mediaType)
-			s.answer(b, r).wantHeader(b, "Content-Type", format.contentType)
+			s.answer(b, r).WantHeader(b, "Content-Type", format.contentType)
 			s.benchmark(b, r)
 		})
 	}
 	for _, c := range []contender{
-		{"respond/constant", "respond `" + textPage("GET", benchmarkURI, "") + "` 404"},
+		{"respond/constant", "respond `" + testcaddy.TextPage("GET", benchmarkURI, "") + "` 404"},
 		{"respond/placeholders", "respond " + placeholderPage() + " 404"},
 		{"handle_errors", "error 404\nhandle_errors {\nrespond " + placeholderPage() + "\n}"},
-		{"templates", "templates {\nmime text/plain\n}\nrespond " + fmt.Sprintf(sameTemplate, footer()) + " 404"},
+		{"templates", "templates {\nmime text/plain\n}\nrespond " + fmt.Sprintf(sameTemplate, testcaddy.Footer()) + " 404"},
 		callingNext,
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := compile(b, c.directives, nil)
 			r := incoming(b, benchmarkTarget, "Accept: text/plain")
 			if c != callingNext {
-				s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
+				s.answer(b, r).WantPage(b, "GET", benchmarkURI, "")
 			}
 			s.benchmark(b, r)
 		})
@@ -257,7 +259,7 @@ func BenchmarkReplace(b *testing.B) {
 			})
 			r := incoming(b, benchmarkTarget, "Accept: text/plain")
 			if c != callingNext {
-				s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
+				s.answer(b, r).WantPage(b, "GET", benchmarkURI, "")
 			}
 			s.benchmark(b, r)
 		})
@@ -271,7 +273,7 @@ func BenchmarkReplace(b *testing.B) {
 }
 
 func BenchmarkReplaceProxied(b *testing.B) {
-	addr := backend(b, func(w http.ResponseWriter, _ *http.Request) { theirs(w, 1_000) })
+	addr := testcaddy.Backend(b, func(w http.ResponseWriter, _ *http.Request) { theirs(w, 1_000) })
 	proxy := "reverse_proxy " + addr
 	for _, c := range []contender{
 		{"not_found", "not_found\n" + proxy},
@@ -283,7 +285,7 @@ func BenchmarkReplaceProxied(b *testing.B) {
 			s := compile(b, c.directives, nil)
 			r := incoming(b, benchmarkTarget, "Accept: text/plain")
 			if c.name != "calls_next" {
-				s.answer(b, r).wantPage(b, "GET", benchmarkURI, "")
+				s.answer(b, r).WantPage(b, "GET", benchmarkURI, "")
 			}
 			s.benchmark(b, r)
 		})
@@ -302,12 +304,12 @@ func BenchmarkPass(b *testing.B) {
 }
 
 func BenchmarkPassProxied(b *testing.B) {
-	addr := backend(b, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(blank[:1_000]) })
+	addr := testcaddy.Backend(b, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(blank[:1_000]) })
 	for _, directive := range []string{"not_found", "calls_next"} {
 		b.Run(directive, func(b *testing.B) {
 			s := compile(b, directive+"\nreverse_proxy "+addr, nil)
 			r := incoming(b, benchmarkTarget)
-			s.answer(b, r).want(b, http.StatusOK, string(blank[:1_000]))
+			s.answer(b, r).Want(b, http.StatusOK, string(blank[:1_000]))
 			s.benchmark(b, r)
 		})
 	}
@@ -322,7 +324,7 @@ func BenchmarkAccept(b *testing.B) {
 				fields = []string{"Accept: " + client.accept}
 			}
 			r := incoming(b, benchmarkTarget, fields...)
-			s.answer(b, r).wantHeader(b, "Content-Type", formatsByName(b, client.format)[0].contentType)
+			s.answer(b, r).WantHeader(b, "Content-Type", formatsByName(b, client.format)[0].contentType)
 			s.benchmark(b, r)
 		})
 	}
@@ -340,7 +342,7 @@ func BenchmarkAddress(b *testing.B) {
 				r := incoming(b, benchmarkTarget, "Accept: text/plain")
 				r.RequestURI = "/" + strings.Repeat(filler, length-1)
 				uri := "http://www.example.com/" + strings.ReplaceAll(r.RequestURI[1:], "<", "%3C")
-				s.answer(b, r).wantPage(b, "GET", uri, "")
+				s.answer(b, r).WantPage(b, "GET", uri, "")
 				s.benchmark(b, r)
 			})
 		}

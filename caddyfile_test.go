@@ -2,7 +2,6 @@ package notfound
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 func TestUnmarshalCaddyfile(t *testing.T) {
@@ -85,27 +86,18 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	}
 }
 
-// TestMistakesAreRefused loads each mistake as `caddy validate` does, from a Caddyfile and from JSON. The words are the
-// same, and one that can be told from the Caddyfile alone comes with its line.
+// TestMistakesAreRefused loads each mistake as `caddy validate` does, from a Caddyfile and from JSON. The error is the
+// same, and it names the line of the Caddyfile if no placeholder or file is needed to find the mistake.
 func TestMistakesAreRefused(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, content string) string {
-		t.Helper()
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	unparsable := write("unparsable.html", "<p>{{.URI")
-	unknownFunc := write("function.html", "<p>{{uri}}")
-	unescapable := write("unescapable.html", "<a href='{{if .URI}}x'{{end}}>")
-
-	unknownField := write("field.html", "<p>\n<p>{{.Uri}}")
-	failing := write("failing.html", "<p>\n\n{{index .URI 99999}}")
-	empty := write("empty.html", "")
-	blank := write("blank.html", " \n\t{{if false}}x{{end}}\n")
-	defines := write("defines.html", `{{define "page"}}<p>{{.URI}}{{end}}`)
+	none := filepath.Join(t.TempDir(), "none.html")
+	unparsable := testcaddy.TempFile(t, "unparsable.html", "<p>{{.URI")
+	unknownFunc := testcaddy.TempFile(t, "function.html", "<p>{{uri}}")
+	unescapable := testcaddy.TempFile(t, "unescapable.html", "<a href='{{if .URI}}x'{{end}}>")
+	unknownField := testcaddy.TempFile(t, "field.html", "<p>\n<p>{{.Uri}}")
+	failing := testcaddy.TempFile(t, "failing.html", "<p>\n\n{{index .URI 99999}}")
+	empty := testcaddy.TempFile(t, "empty.html", "")
+	blank := testcaddy.TempFile(t, "blank.html", " \n\t{{if false}}x{{end}}\n")
+	defines := testcaddy.TempFile(t, "defines.html", `{{define "page"}}<p>{{.URI}}{{end}}`)
 
 	for name, tt := range map[string]struct{ option, value, err string }{
 		"context path without slash":        {"context_path", "app", `context_path: "app" does not begin with a slash; write it as in "/app"`},
@@ -133,8 +125,8 @@ func TestMistakesAreRefused(t *testing.T) {
 		"unknown format":                    {"formats", "yaml", `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem and xml`},
 		"repeated format":                   {"formats", "html text html", `formats: html is given twice; give each format once`},
 		"unknown mode":                      {"replace", "some", `replace: unknown mode "some"; it is pages, all or none`},
-		"missing template":                  {"template", filepath.Join(dir, "none.html"), "template: reading the file: open " + filepath.Join(dir, "none.html")},
-		"template that is a folder":         {"template", dir, "template: reading the file: "},
+		"missing template":                  {"template", none, "template: reading the file: open " + none},
+		"template that is a folder":         {"template", filepath.Dir(none), "template: reading the file: "},
 		"template that does not parse":      {"template", unparsable, "template: parsing " + unparsable + ": "},
 		"template with an unknown function": {"template", unknownFunc, `function "uri" not defined`},
 		"template that cannot be escaped":   {"template", unescapable, "template: trying " + unescapable + " on a sample page: "},
@@ -149,9 +141,9 @@ func TestMistakesAreRefused(t *testing.T) {
 			if tt.option == "formats" {
 				value = tt.value
 			}
-			// only JSON has one that its placeholder hides
+			// what a placeholder or a file hides is found in the JSON only
 			expands := strings.Contains(tt.value, "{env.") || tt.option == "template"
-			fromCaddyfile, err := adaptErr("http://a.test:0 {\n\thandle {\n\t\tnot_found {\n\t\t\t" + tt.option + " " + value + "\n\t\t}\n\t}\n}")
+			fromCaddyfile, err := testcaddy.AdaptErr("http://a.test:0 {\n\thandle {\n\t\tnot_found {\n\t\t\t" + tt.option + " " + value + "\n\t\t}\n\t}\n}")
 			switch {
 			case expands && err != nil:
 				t.Fatal(err)
@@ -196,12 +188,12 @@ func TestMistakesAreRefused(t *testing.T) {
 	})
 }
 
-// TestSameMatcherTwiceInOneBlock is refused, for Caddy would run both.
+// TestSameMatcherTwiceInOneBlock has two directives that Caddy would merge into one route, so that both would run.
 func TestSameMatcherTwiceInOneBlock(t *testing.T) {
 	const second = "a second not_found with the same matcher in one block; put the options of both into one, or give it another matcher, at Caddyfile:"
 	for name, tt := range map[string]struct {
 		caddyfile string
-		line      int // of the second one; 0 where there is none
+		line      int // of the second directive; 0 if it is not refused
 	}{
 		"no matcher":              {":80 {\n\tnot_found\n\tnot_found {\n\t\tfooter x\n\t}\n}", 3},
 		"no matcher, and all":     {":80 {\n\tnot_found\n\tnot_found * {\n\t\tfooter x\n\t}\n}", 3},
@@ -221,7 +213,7 @@ func TestSameMatcherTwiceInOneBlock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := adaptErr(tt.caddyfile)
+			_, err := testcaddy.AdaptErr(tt.caddyfile)
 			switch {
 			case tt.line == 0 && err != nil:
 				t.Error(err)
@@ -232,7 +224,7 @@ func TestSameMatcherTwiceInOneBlock(t *testing.T) {
 	}
 }
 
-// TestBlocksHaveGroupsOfTheirOwn adapts a Caddyfile with a not_found in each kind of block.
+// TestBlocksHaveGroupsOfTheirOwn adapts a Caddyfile with a directive in each kind of block, twice.
 func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	const caddyfile = `
 &(a) {
@@ -261,7 +253,7 @@ func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	not_found
 	invoke b
 }`
-	config := string(adapt(t, caddyfile))
+	config := string(testcaddy.Adapt(t, caddyfile))
 	groups := regexp.MustCompile(`"group":"(not_found[^"]*)"`).FindAllStringSubmatch(config, -1)
 	members := make(map[string]int)
 	for _, group := range groups {
@@ -274,12 +266,12 @@ func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	if !reflect.DeepEqual(members, want) {
 		t.Errorf("got the groups %v, want %v:\n%s", members, want, config)
 	}
-	if again := string(adapt(t, caddyfile)); again != config {
-		t.Errorf("adapted again, it is\n%s\nand was\n%s", again, config)
+	if again := string(testcaddy.Adapt(t, caddyfile)); again != config {
+		t.Errorf("adapted a second time, it is\n%s\nwant\n%s", again, config)
 	}
 }
 
-// TestValidateIsReadOnly has Caddy's guide for it.
+// TestValidateIsReadOnly compares a handler before and after Validate, which Caddy requires to change nothing.
 func TestValidateIsReadOnly(t *testing.T) {
 	h := &Handler{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y ", Formats: []string{"json"}, Replace: "all"}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
@@ -292,15 +284,16 @@ func TestValidateIsReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(*h, before) {
-		t.Errorf("got %+v, and before %+v", *h, before)
+		t.Errorf("got %+v, want %+v as before", *h, before)
 	}
 	if h.page.contextPath.value != "/app" || h.page.baseURL.value != "https://a.test" || h.page.footer.value != "x y" {
 		t.Errorf("got %v, %v, %v", h.page.contextPath, h.page.baseURL, h.page.footer)
 	}
 }
 
+// TestAdaptReadsNoFile names a template that exists only where the config will run.
 func TestAdaptReadsNoFile(t *testing.T) {
-	config := adapt(t, "http://a.test:0 {\nnot_found {\ntemplate /nowhere/404.html\n}\n}")
+	config := testcaddy.Adapt(t, "http://a.test:0 {\nnot_found {\ntemplate /nowhere/404.html\n}\n}")
 	if !strings.Contains(string(config), `"template":"/nowhere/404.html"`) {
 		t.Errorf("the template is not in %s", config)
 	}

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // bytesBackend answers every request with the same bytes, and closes the connection.
@@ -25,7 +27,7 @@ type bytesBackend struct {
 func startBytesBackend(f *testing.F) *bytesBackend {
 	f.Helper()
 	b := new(bytesBackend)
-	b.addr = acceptTCP(f, func(conn net.Conn) {
+	b.addr = testcaddy.AcceptTCP(f, func(conn net.Conn) {
 		// to the end of it, for a connection that is closed with something unread is reset, and what was
 		// written may be lost
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
@@ -61,9 +63,9 @@ type outcome struct {
 }
 
 // outcomeOf sends a request over a connection of its own, and then another one that the site itself answers.
-func (s *server) outcomeOf(t *testing.T, method, host string) (o outcome) {
+func outcomeOf(t *testing.T, s *testcaddy.Server, method, host string) (o outcome) {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.addr)
+	conn, err := net.Dial("tcp", s.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +164,7 @@ http://%s:0 {
 		}
 	}
 }`
-	s := startConfig(f, adapt(f, "{\n"+globalOptions+"log default {\noutput discard\nlevel FATAL\n}\n}\n"+
-		fmt.Sprintf(site, "with.test", "not_found", b.addr)+fmt.Sprintf(site, "without.test", "", b.addr)))
+	s := testcaddy.StartQuiet(f, fmt.Sprintf(site, "with.test", "not_found", b.addr)+fmt.Sprintf(site, "without.test", "", b.addr))
 
 	f.Fuzz(func(t *testing.T, answer []byte, n uint16, head bool) {
 		answer = answer[:min(int(n), len(answer))]
@@ -173,11 +174,11 @@ http://%s:0 {
 			method = http.MethodHead
 		}
 
-		with := s.outcomeOf(t, method, "with.test")
+		with := outcomeOf(t, s, method, "with.test")
 		var without outcome
 		var difference string
 		for range 5 { // does Caddy alone answer so from time to time?
-			without = s.outcomeOf(t, method, "without.test")
+			without = outcomeOf(t, s, method, "without.test")
 			if res := finalResponse(method, answer); wantsPage(res) {
 				difference = with.differenceFromPage(method, without)
 			} else {
@@ -239,7 +240,7 @@ var oldBodyPattern = regexp.MustCompile(`^(?i:Content-.*|.*-Cache-Control|X-Acce
 
 // differenceFromPage says what is wrong with a page that took the place of a response, if something is.
 func (o outcome) differenceFromPage(method string, without outcome) string {
-	page := textPage("GET", "http://with.test/x", "")
+	page := testcaddy.TextPage("GET", "http://with.test/x", "")
 	want := outcome{
 		informational: without.informational,
 		status:        "404 Not Found",

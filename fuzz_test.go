@@ -27,6 +27,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // skipInput is for input that is refused before it gets to the handler. A seed that is refused tests nothing, so it
@@ -39,8 +41,12 @@ func skipInput(t *testing.T, why any) {
 }
 
 // acceptOf is an Accept field for each format.
-var acceptOf = map[string]string{
-	"text": "text/plain", "html": "text/html", "markdown": "text/markdown", "json": "application/json", "problem": "application/problem+json", "xml": "application/xml",
+var acceptOf = make(map[string]string)
+
+func init() {
+	for _, f := range testcaddy.Formats {
+		acceptOf[f.Name] = f.MediaType
+	}
 }
 
 // The grammar of RFC 3986, for an absolute URI without user information and fragment.
@@ -199,16 +205,16 @@ func FuzzRequest(f *testing.F) {
 			skipInput(t, err)
 			return
 		}
-		ask := func(method, format string) response {
+		ask := func(method, format string) testcaddy.Response {
 			r.Method = method
 			r.Header.Set("Accept", acceptOf[format])
 			rec := httptest.NewRecorder()
 			r := prepare(rec, r)
 			caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, trusted)
-			if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(endOfChain)); err != nil {
+			if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(testcaddy.EndOfChain)); err != nil {
 				t.Fatal(err)
 			}
-			return response{rec.Result(), rec.Body.String()}
+			return testcaddy.Recorded(rec)
 		}
 
 		method = r.Method
@@ -216,34 +222,34 @@ func FuzzRequest(f *testing.F) {
 			method = http.MethodGet
 		}
 		prefix, rest := wantAddress(r, trusted)
-		var text fields
-		for _, format := range formats {
-			res := ask(method, format.name)
-			res.wantHeader(t, "Content-Type", format.contentType)
+		var text testcaddy.Fields
+		for _, format := range testcaddy.Formats {
+			res := ask(method, format.Name)
+			res.WantHeader(t, "Content-Type", format.ContentType)
 			for field, values := range res.Header {
 				if strings.ContainsFunc(strings.Join(values, ""), unicode.IsControl) {
 					t.Errorf("%s has the value %q", field, values)
 				}
 			}
-			switch got := fieldsOf(t, res); {
-			case format.name == "text":
+			switch got := testcaddy.FieldsOf(t, res); {
+			case format.Name == "text":
 				text = got
 				checkAddress(t, got.URI, prefix, rest)
 				m := messagePattern.FindStringSubmatch(got.Message)
 				if m == nil || decoded(m[1]) != decoded(method) {
 					t.Fatalf("got the message %q for the method %q", got.Message, method)
 				}
-				if res.body != textPage(m[1], got.URI, "") {
-					t.Errorf("got the body\n%s", res.body)
+				if res.Content != testcaddy.TextPage(m[1], got.URI, "") {
+					t.Errorf("got the body\n%s", res.Content)
 				}
 			case got != text:
-				t.Errorf("%s: got %+v, and as text %+v", format.name, got, text)
+				t.Errorf("%s: got %+v, and as text %+v", format.Name, got, text)
 			}
 			if method != http.MethodGet {
 				continue
 			}
-			if head := ask(http.MethodHead, format.name); head.body != "" || !reflect.DeepEqual(head.Header, res.Header) {
-				t.Errorf("HEAD: got %v %q, and for GET %v", head.Header, head.body, res.Header)
+			if head := ask(http.MethodHead, format.Name); head.Content != "" || !reflect.DeepEqual(head.Header, res.Header) {
+				t.Errorf("HEAD: got %v %q, and for GET %v", head.Header, head.Content, res.Header)
 			}
 		}
 	})
@@ -343,10 +349,6 @@ func wantFormat(accept string, offered []string) string {
 			ranges = append(ranges, r)
 		}
 	}
-	mediaTypes := map[string]string{
-		"text": "text/plain", "html": "text/html", "markdown": "text/markdown", "json": "application/json",
-		"problem": "application/problem+json", "xml": "application/xml",
-	}
 	aliases := map[string]string{"html": "application/xhtml+xml", "json": "text/json", "xml": "text/xml"}
 	suffixes := map[string]string{"json": "+json", "xml": "+xml"}
 	names := func(r acceptable, mediaType string) bool {
@@ -375,12 +377,12 @@ func wantFormat(accept string, offered []string) string {
 	for _, format := range offered {
 		var says []acceptable // of the type that is sent, the most specific and the first one first
 		for _, r := range ranges {
-			if !r.foreign && names(r, mediaTypes[format]) {
+			if !r.foreign && names(r, acceptOf[format]) {
 				says = append(says, r)
 			}
 		}
 		slices.SortStableFunc(says, func(a, b acceptable) int { return cmp.Compare(b.specificity(), a.specificity()) })
-		if len(says) == 0 || says[0].mediaType != mediaTypes[format] {
+		if len(says) == 0 || says[0].mediaType != acceptOf[format] {
 			i := slices.IndexFunc(ranges, func(r acceptable) bool { return !r.foreign && r.mediaType == aliases[format] })
 			if i >= 0 && ranges[i].quality > 0 {
 				says = []acceptable{ranges[i]}
@@ -390,7 +392,7 @@ func wantFormat(accept string, offered []string) string {
 			acceptables = append(acceptables, way{format, says[0].quality, float64(says[0].specificity()), says[0].position})
 		}
 		for _, r := range ranges {
-			if names(r, mediaTypes[format]) || r.mediaType == aliases[format] {
+			if names(r, acceptOf[format]) || r.mediaType == aliases[format] {
 				nearly = append(nearly, way{format, r.quality, float64(r.specificity()), r.position})
 			} else if suffix := suffixes[format]; suffix != "" && strings.HasSuffix(r.mediaType, suffix) {
 				nearly = append(nearly, way{format, r.quality, -0.5, r.position}) // before any wildcard
@@ -483,7 +485,7 @@ func FuzzCaddyfile(f *testing.F) {
 			skipInput(t, "more than one directive")
 			return
 		}
-		config, adaptErr := adaptErr(":0 {\nnot_found " + text + "\n}")
+		config, adaptErr := testcaddy.AdaptErr(":0 {\nnot_found " + text + "\n}")
 
 		segment := caddyfile.Segment(tokens)
 		httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
@@ -518,19 +520,19 @@ func FuzzCaddyfile(f *testing.F) {
 		// a clock goes on from one page to the other, and a UUID is another one
 		changes := strings.Contains(text, "time") || strings.Contains(text, "duration") || strings.Contains(text, "uuid")
 		for _, target := range []string{"/docs/nothing?x=1", "/%3C\"'?{http.request.host}"} {
-			var first fields
+			var first testcaddy.Fields
 			var footer string // which problem details have none of
 			for _, format := range parsed.offered {
 				want, got := makePage(t, &parsed, target, format.name), makePage(t, adapted, target, format.name)
-				f := fieldsOf(t, got)
+				f := testcaddy.FieldsOf(t, got)
 				if !uriPattern.MatchString(f.URI) || !contextMessage.MatchString(f.Message) || strings.Contains(f.Message, "//missing.html") {
 					t.Errorf("%s: got %+v", format.name, f)
 				}
 				if changes {
 					continue
 				}
-				if got.body != want.body || !reflect.DeepEqual(got.Header, want.Header) {
-					t.Errorf("got the page\n%v\n%s\nfrom the JSON, and from the Caddyfile\n%v\n%s", got.Header, got.body, want.Header, want.body)
+				if got.Content != want.Content || !reflect.DeepEqual(got.Header, want.Header) {
+					t.Errorf("got the page\n%v\n%s\nfrom the JSON, and from the Caddyfile\n%v\n%s", got.Header, got.Content, want.Header, want.Content)
 				}
 				if format.name != "problem" {
 					if footer == "" {
@@ -541,7 +543,7 @@ func FuzzCaddyfile(f *testing.F) {
 					}
 				}
 				f.Footer = ""
-				if first == (fields{}) {
+				if first == (testcaddy.Fields{}) {
 					first = f
 				}
 				if f != first {
@@ -586,15 +588,15 @@ func handlerOf(t *testing.T, config []byte) *Handler {
 }
 
 // makePage returns the page that a handler makes for a request target.
-func makePage(t *testing.T, h *Handler, target, format string) response {
+func makePage(t *testing.T, h *Handler, target, format string) testcaddy.Response {
 	t.Helper()
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RequestURI, r.Host = target, "a.test"
 	r.Header.Set("Accept", acceptOf[format])
 	r = prepare(rec, r)
-	if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(endOfChain)); err != nil {
+	if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(testcaddy.EndOfChain)); err != nil {
 		t.Fatal(err)
 	}
-	return response{rec.Result(), rec.Body.String()}
+	return testcaddy.Recorded(rec)
 }

@@ -1,231 +1,282 @@
 package notfound
 
 import (
-	"bufio"
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
 	"net/http"
-	"slices"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestHeaderOfReplacedResponse sends every field that a backend may describe its own page by, and
-// others that are none of the page's business. Between them they are what IANA's registry of HTTP field names has for
-// responses, but for those of the connection, and some more.
-func TestHeaderOfReplacedResponse(t *testing.T) {
-	gone := map[string]string{
-		"Content-Encoding": "br", "Content-Language": "de", "Content-Location": "/x", "Content-Disposition": "attachment",
-		"Content-Range": "bytes */1", "Content-MD5": "Q2hlY2sgSW50ZWdyaXR5IQ==", "Content-Digest": "sha-256=:a:",
-		"Repr-Digest": "sha-256=:a:", "Digest": "sha-256=a", "ETag": `"1"`, "Last-Modified": "Sat, 21 Nov 2026 11:00:00 GMT",
-		"Accept-Ranges": "bytes", "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "Pragma": "public", "Age": "7", "Refresh": "1",
-		"CDN-Cache-Control": "max-age=600", "Cloudflare-CDN-Cache-Control": "max-age=600", "Surrogate-Control": "max-age=600",
-		"Edge-Control": "!no-store, max-age=600", "X-Accel-Expires": "600",
-		"Signature": "sig1=:a:", "Signature-Input": `sig1=("content-digest")`, "Content-Security-Policy-Report-Only": "default-src 'self'",
-		"X-Accel-Redirect": "/protected/x", "X-Accel-Charset": "latin1", "X-Sendfile": "/srv/x", "X-Sendfile2": "/srv/x 0-9", "X-LIGHTTPD-send-file": "/srv/x",
-		"X-Reproxy-URL": "http://b.test/x", "X-Archive-Files": "zip", "IM": "feed", "Delta-Base": `"0"`,
-		"Memento-Datetime": "Sat, 21 Nov 2020 11:00:00 GMT", "Content-Transfer-Encoding": "binary", "Content-Base": "http://b.test/",
-		"Content-Version": "2", "Content-ID": "<1@b.test>", "Content-Script-Type": "text/vbscript", "Content-Style-Type": "text/css",
-		"Content-DPR": "2", "Unencoded-Digest": "sha-256=:a:", "Alternates": `{"x.de" 0.9}`, "TCN": "choice", "Variant-Vary": "negotiate",
-		"URI": "</x>", "Derived-From": "1", "Default-Style": "dark", "PICS-Label": "(x)", "MIME-Version": "1.0", "OData-Version": "4.0",
-		"OSLC-Core-Version": "2.0", "Schedule-Tag": `"1"`, "Preference-Applied": "return=minimal", "CMSD-Static": "ot=v", "AMP-Cache-Transform": "any",
-		"Warning": `110 - "stale"`, "Use-As-Dictionary": `match="/*"`, "No-Vary-Search": "params", "SourceMap": "/x.map", "X-SourceMap": "/x.map",
-	}
-	stay := map[string]string{
-		"Access-Control-Allow-Origin": "https://b.test", "Access-Control-Allow-Credentials": "true", "Access-Control-Expose-Headers": "X-A",
-		"Traceparent": "00-1-2-03", "Tracestate": "a=b", "Server-Timing": "db;dur=1", "X-Request-Id": "7",
-		"WWW-Authenticate": "Basic", "Authentication-Info": "nextnonce=a", "Proxy-Status": "b.test", "DPoP-Nonce": "a", "Replay-Nonce": "a",
-		"Strict-Transport-Security": "max-age=1", "Permissions-Policy": "camera=()", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
-		"Cross-Origin-Resource-Policy": "same-site", "Cross-Origin-Embedder-Policy": "require-corp", "Cross-Origin-Opener-Policy": "same-origin",
-		"Origin-Agent-Cluster": "?1", "NEL": "{}", "Reporting-Endpoints": `a="/r"`, "Expect-CT": "max-age=1", "Accept-CH": "DPR", "P3P": "x",
-		"Link": "</a>; rel=preload", "Link-Template": `"/{a}"`, "Location": "/elsewhere", "Retry-After": "1", "Sunset": "Sat, 21 Nov 2099 11:00:00 GMT",
-		"Deprecation": "@1", "Clear-Site-Data": `"cache"`, "Allow": "GET", "Accept-Patch": "a/b", "Accept-Post": "a/b", "DAV": "1",
-		"Cache-Status": "b.test; hit", "Surrogate-Key": "shop", "X-Cache-Controlled": "yes", "Timing-Allow-Origin": "*", "Priority": "u=1",
-		"Lock-Token": "<a>", "Want-Content-Digest": "sha-256=1", "Accept-Signature": `sig1=()`, "Public-Key-Pins": "max-age=1", "X-Accelerated": "yes",
-	}
-	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		for field, value := range gone {
-			h.Set(field, value)
+// TestWriterKeepsItsInterfaces uses everything that the underlying writer implements.
+func TestWriterKeepsItsInterfaces(t *testing.T) {
+	underlying := &recordingWriter{ResponseWriter: httptest.NewRecorder()}
+	err := serve(provision(t, &Handler{}), underlying, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+		rc := http.NewResponseController(w)
+		err := errors.Join(rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{}), rc.EnableFullDuplex(),
+			w.(http.Pusher).Push("/style.css", nil), rc.Flush())
+		if err != nil {
+			return err
 		}
-		for field, value := range stay {
-			h.Set(field, value)
-		}
-		h["Set-Cookie"] = []string{"a=1", "b=2; Secure"}
-		h.Set("Content-Type", "text/html; charset=latin1")
-		h.Set("Content-Length", "6")
-		h.Set("Cache-Control", "public, max-age=31536000")
-		h.Set("Server", "ShopServer/1.3")
-		h.Set("Content-Security-Policy", "default-src shop.test")
-		h["Vary"] = []string{"Origin", "Cookie, accept-encoding"}
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, "theirs")
+		_, err = io.Copy(w, io.LimitReader(testcaddy.Endless{}, 10)) // a reader without WriteTo
+		return err
 	})
-	s := startCaddy(t, strings.ReplaceAll(`
-http://a.test:0 {
-	not_found
-	header X-Site yes
-	header Content-Security-Policy "default-src 'none'"
-	reverse_proxy APP
-}
-http://b.test:0 {
-	not_found
-	header >Cache-Control "no-store, private"
-	header -X-Request-Id
-	reverse_proxy APP
-}`, "APP", app))
-
-	res := s.get(t, "http://a.test/x", "Accept: text/html")
-	if got := fieldsOf(t, res).URI; got != "http://a.test/x" {
-		t.Errorf("got the address %s", got)
+	if err != nil {
+		t.Error(err)
 	}
-	for field := range gone {
-		res.wantHeader(t, field, "")
+	want := "SetReadDeadline, SetWriteDeadline, EnableFullDuplex, Push /style.css, Flush, ReadFrom"
+	if got := strings.Join(underlying.calls, ", "); got != want {
+		t.Errorf("got the calls %s, want %s", got, want)
 	}
-	for field, value := range stay {
-		res.wantHeader(t, field, value)
-	}
-	res.wantHeader(t, "Set-Cookie", "a=1 | b=2; Secure")
-	res.wantHeader(t, "Content-Type", "text/html; charset=utf-8")
-	res.wantHeader(t, "Server", "Caddy")
-	res.wantHeader(t, "Via", "1.1 Caddy")
-	res.wantHeader(t, "Vary", "Origin | Cookie, accept-encoding | Accept")
-	res.wantHeader(t, "X-Site", "yes")
-	res.wantHeader(t, "Content-Security-Policy", "default-src 'none'") // the site's, not the backend's and not ours
-
-	// without a policy of the site's, the built-in page has its own
-	res = s.get(t, "http://b.test/x", "Accept: text/html")
-	res.wantHeader(t, "Content-Security-Policy", builtinCSP)
-	s.get(t, "http://b.test/x").wantHeader(t, "Content-Security-Policy", "") // text needs none
-	res.wantHeader(t, "Cache-Control", "no-store, private")
-	res.wantHeader(t, "X-Request-Id", "")
 }
 
-func TestHeaderOfPage(t *testing.T) {
-	s := startCaddy(t, "http://a.test:0 {\nnot_found\n}\nhttp://one.test:0 {\nnot_found {\nformats html\n}\n}")
-	for accept, want := range map[string]string{
-		"text/plain": "Cache-Control=no-store Content-Type=text/plain; charset=utf-8 Server=Caddy Vary=Accept X-Content-Type-Options=nosniff",
-		"text/html":  "Cache-Control=no-store Content-Security-Policy=" + builtinCSP + " Content-Type=text/html; charset=utf-8 Server=Caddy Vary=Accept X-Content-Type-Options=nosniff",
+// TestReadFromReachesTheConnection sends a file as file_server does, over real connections, with not_found and without
+// it, and compares how the underlying writer was written to.
+func TestReadFromReachesTheConnection(t *testing.T) {
+	file := testcaddy.TempFile(t, "file.bin", strings.Repeat("0123456789abcdef", 64<<10))
+	h := provision(t, &Handler{})
+	sendFile := func(w http.ResponseWriter, r *http.Request) error {
+		http.ServeFile(w, r, file)
+		return nil
+	}
+	calls := make(map[string]string)
+	for name, handle := range map[string]caddyhttp.HandlerFunc{
+		"with": func(w http.ResponseWriter, r *http.Request) error {
+			return h.ServeHTTP(w, r, caddyhttp.HandlerFunc(sendFile))
+		},
+		"without": sendFile,
 	} {
-		res := s.get(t, "http://a.test/x", "Accept: "+accept)
-		var got []string
-		for _, field := range slices.Sorted(maps.Keys(res.Header)) {
-			if field != "Date" && field != "Content-Length" {
-				got = append(got, field+"="+strings.Join(res.Header[field], " | "))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			underlying := &recordingWriter{ResponseWriter: w}
+			if err := handle(underlying, prepare(underlying, r)); err != nil {
+				t.Error(err)
 			}
+			calls[name] = strings.Join(underlying.calls, ", ")
+		}))
+		res, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := strings.Join(got, " "); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", accept, got, want)
+		n, err := io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		server.Close()
+		if err != nil || n != 1<<20 {
+			t.Errorf("%s: got %d bytes, %v", name, n, err)
 		}
 	}
-	s.get(t, "http://one.test/x").wantHeader(t, "Vary", "")
+	if calls["with"] != "ReadFrom" || calls["without"] != "ReadFrom" {
+		t.Errorf("got the calls %v, want one ReadFrom for each", calls)
+	}
 }
 
-func TestVaryIsNeverAddedTwice(t *testing.T) {
-	for vary, want := range map[string]string{
-		"accept": "accept", "Origin, Accept": "Origin, Accept", "*": "*", "Accept-Encoding": "Accept-Encoding | Accept", "X-Accept": "X-Accept | Accept",
+// recordingWriter records which of its methods are called, but for those of http.ResponseWriter.
+type recordingWriter struct {
+	http.ResponseWriter
+	calls []string
+}
+
+func (w *recordingWriter) ReadFrom(r io.Reader) (int64, error) {
+	w.calls = append(w.calls, "ReadFrom")
+	return io.Copy(w.ResponseWriter, r)
+}
+
+func (w *recordingWriter) Push(target string, _ *http.PushOptions) error {
+	w.calls = append(w.calls, "Push "+target)
+	return nil
+}
+
+func (w *recordingWriter) FlushError() error {
+	w.calls = append(w.calls, "Flush")
+	return nil
+}
+
+func (w *recordingWriter) SetReadDeadline(time.Time) error {
+	w.calls = append(w.calls, "SetReadDeadline")
+	return nil
+}
+
+func (w *recordingWriter) SetWriteDeadline(time.Time) error {
+	w.calls = append(w.calls, "SetWriteDeadline")
+	return nil
+}
+
+func (w *recordingWriter) EnableFullDuplex() error {
+	w.calls = append(w.calls, "EnableFullDuplex")
+	return nil
+}
+
+// TestWriterThatIsUnwrappedByHand writes past not_found, which the README says it cannot notice.
+func TestWriterThatIsUnwrappedByHand(t *testing.T) {
+	for name, tt := range map[string]struct {
+		next caddyhttp.HandlerFunc
+		want string
+	}{
+		"and answers":  {func(http.ResponseWriter, *http.Request) error { return nil }, "theirs"},
+		"and goes on":  {testcaddy.EndOfChain, "theirs" + testcaddy.TextPage("GET", "http://a.test/x", "")},
+		"and responds": {func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(404); return nil }, "theirs" + testcaddy.TextPage("GET", "http://a.test/x", "")},
 	} {
-		s := startCaddy(t, "http://a.test:0 {\nheader Vary \""+vary+"\"\nnot_found\n}")
-		s.get(t, "http://a.test/x").wantHeader(t, "Vary", want)
-	}
-}
-
-// TestHeaderValuesAreNotShared has header manipulation change values in place, which it does.
-func TestHeaderValuesAreNotShared(t *testing.T) {
-	s := startCaddy(t, `
-http://a.test:0 {
-	header >Content-Type plain PLAIN
-	header >X-Content-Type-Options nosniff NOSNIFF
-	header >Vary Accept ACCEPT
-	header >Cache-Control no-store NO-STORE
-	not_found
-}
-http://b.test:0 {
-	not_found
-}`)
-	res := s.get(t, "http://a.test/x")
-	res.wantHeader(t, "Content-Type", "text/PLAIN; charset=utf-8")
-	res.wantHeader(t, "Cache-Control", "NO-STORE")
-	res = s.get(t, "http://b.test/x")
-	res.wantHeader(t, "Content-Type", "text/plain; charset=utf-8")
-	res.wantHeader(t, "X-Content-Type-Options", "nosniff")
-	res.wantHeader(t, "Vary", "Accept")
-	res.wantHeader(t, "Cache-Control", "no-store")
-}
-
-func TestReplacesWhateverTheBodyIs(t *testing.T) {
-	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/none":
-			w.WriteHeader(http.StatusNotFound)
-		case "/long":
-			w.Header().Set("Content-Length", fmt.Sprint(8<<20))
-			w.WriteHeader(http.StatusNotFound)
-			io.Copy(w, io.LimitReader(endless{}, 8<<20))
-		case "/chunked":
-			w.WriteHeader(http.StatusNotFound)
-			io.WriteString(w, "theirs")
-			http.NewResponseController(w).Flush()
-			io.WriteString(w, "theirs")
-		case "/trailers":
-			w.Header().Set("Trailer", "X-Announced")
-			w.WriteHeader(http.StatusNotFound)
-			io.WriteString(w, "theirs")
-			w.Header().Set("X-Announced", "1")
-			w.Header().Set(http.TrailerPrefix+"X-Unannounced", "1")
-		case "/endless":
-			w.WriteHeader(http.StatusNotFound)
-			if r.Method != http.MethodHead {
-				io.Copy(w, endless{})
-			}
-		case "/broken":
-			w.Header().Set("Content-Length", "1000")
-			w.WriteHeader(http.StatusNotFound)
-			io.WriteString(w, "theirs")
-			http.NewResponseController(w).Flush()
-			if r.Method != http.MethodHead { // or the proxy would take the connection for idle
-				panic(http.ErrAbortHandler)
-			}
-		}
-	})
-	s := startCaddy(t, "http://a.test:0 {\nlog\nnot_found\nreverse_proxy "+app+"\n}")
-	for _, path := range []string{"/none", "/long", "/chunked", "/trailers", "/endless", "/broken"} {
-		t.Run(path, func(t *testing.T) {
-			// one connection for all: a page never costs the client its connection
-			conn, err := net.Dial("tcp", s.addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			r := bufio.NewReader(conn)
-			for _, method := range []string{"GET", "HEAD", "POST", "GET"} {
-				uri := "http://a.test" + path
-				fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n", method, path)
-				res := readResponse(t, r, method, method)
-				if len(res.Trailer) > 0 || len(res.TransferEncoding) > 0 {
-					t.Errorf("%s: got the trailers %v and the transfer encoding %v", method, res.Trailer, res.TransferEncoding)
-				}
-				if method == "HEAD" {
-					if want := int64(len(textPage("GET", uri, ""))); res.ContentLength != want {
-						t.Errorf("HEAD: got Content-Length %d, want %d", res.ContentLength, want)
-					}
-					continue
-				}
-				res.wantPage(t, method, uri, "")
+		t.Run(name, func(t *testing.T) {
+			rec := httptest.NewRecorder()
+			err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+				underlying := w.(interface{ Unwrap() http.ResponseWriter }).Unwrap()
+				underlying.WriteHeader(http.StatusNotFound)
+				io.WriteString(underlying, "theirs")
+				return tt.next(w, r)
+			})
+			if err != nil || rec.Body.String() != tt.want {
+				t.Errorf("got %q, %v, want %q", rec.Body, err, tt.want)
 			}
 		})
 	}
-	if entries := s.logs.waitFor(t, "handled request", 24); entries[0]["status"] != 404.0 {
-		t.Errorf("the access log has %v", entries[0])
+}
+
+// TestAfterThePage has a handler go on in every way that there is, after the page has replaced its response.
+func TestAfterThePage(t *testing.T) {
+	t.Parallel()
+	h := provision(t, &Handler{})
+	rec := httptest.NewRecorder()
+	var early http.Header
+	err := serve(h, rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+		early = w.Header()
+		w.WriteHeader(http.StatusNotFound)
+		w.WriteHeader(http.StatusOK)
+		early.Set(http.TrailerPrefix+"X-Early", "1")
+		w.Header().Set(http.TrailerPrefix+"X-Late", "1")
+		w.Header().Set("Content-Type", "text/x-theirs")
+		rc := http.NewResponseController(w)
+		if err := rc.Flush(); err != nil {
+			t.Errorf("flushing: %v", err)
+		}
+		if n, err := io.WriteString(w, "theirs"); n != 6 || err != nil {
+			t.Errorf("writing: %d, %v", n, err)
+		}
+		if n, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("theirs")); n != 6 || err != nil {
+			t.Errorf("reading from: %d, %v", n, err)
+		}
+		if _, _, err := rc.Hijack(); err == nil {
+			t.Error("hijacked")
+		}
+		if n, err := io.Copy(w, testcaddy.Endless{}); err == nil || n > maxDiscarded {
+			t.Errorf("copying an endless body: %d, %v", n, err)
+		}
+		select {
+		case <-r.Context().Done(): // the exchange is canceled
+		case <-time.After(10 * time.Second):
+			t.Error("the exchange is not canceled")
+		}
+		return errors.New("too late")
+	})
+	if err != nil {
+		t.Errorf("got the error %v", err)
+	}
+	if want := testcaddy.TextPage("GET", "http://a.test/x", ""); rec.Body.String() != want || rec.Code != 404 || !rec.Flushed {
+		t.Errorf("got %d %q, flushed: %v, want the page", rec.Code, rec.Body, rec.Flushed)
+	}
+	for field := range early {
+		if strings.Contains(field, "Early") || strings.Contains(field, "Late") {
+			t.Errorf("the header has %s", field)
+		}
+	}
+	if got := early.Get("Content-Type"); got != "text/plain; charset=utf-8" {
+		t.Errorf("the header has Content-Type %s", got)
 	}
 }
 
-// endless is a body without end.
-type endless struct{}
+// TestPanicsPassOn has a handler panic before and after the page has replaced its response. Only reverse_proxy's way to
+// abort a response does not pass then, because the client has its page.
+func TestPanicsPassOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		value  any
+		passes bool
+	}{
+		"abort before":   {0, http.ErrAbortHandler, true},
+		"abort of a 200": {200, http.ErrAbortHandler, true},
+		"abort of a 404": {404, http.ErrAbortHandler, false},
+		"other before":   {0, "other", true},
+		"other of a 404": {404, "other", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := provision(t, &Handler{})
+			rec := httptest.NewRecorder()
+			defer func() {
+				if p := recover(); (p != nil) != tt.passes || p != nil && p != tt.value {
+					t.Errorf("got the panic %v", p)
+				}
+				if isPage := strings.HasPrefix(rec.Body.String(), "HTTP ERROR 404 "); isPage != (tt.status == 404) {
+					t.Errorf("got the body %q", rec.Body)
+				}
+			}()
+			if err := serve(h, rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+				if tt.status > 0 {
+					w.WriteHeader(tt.status)
+				}
+				panic(tt.value)
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
 
-var xs = bytes.Repeat([]byte{'x'}, 32<<10)
+// TestPanicOfThePageItselfPasses has the underlying writer panic while the page is sent. The client has no page then, so
+// that an abort passes, too.
+func TestPanicOfThePageItselfPasses(t *testing.T) {
+	for _, at := range []string{"WriteHeader", "Write", "FlushError"} {
+		for _, p := range []any{"a panic", http.ErrAbortHandler} {
+			for name, next := range map[string]caddyhttp.HandlerFunc{
+				"response": func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(404); return nil },
+				"end":      testcaddy.EndOfChain,
+			} {
+				if name == "end" && at == "FlushError" {
+					continue // nothing is flushed then
+				}
+				t.Run(fmt.Sprint(at, p, name), func(t *testing.T) {
+					defer func() {
+						if got := recover(); got != p {
+							t.Errorf("got the panic %v, want %v", got, p)
+						}
+					}()
+					w := &brokenWriter{httptest.NewRecorder(), at, p}
+					err := serve(provision(t, &Handler{}), w, "GET", "/x", next)
+					t.Errorf("got %v, want a panic", err)
+				})
+			}
+		}
+	}
+}
 
-func (endless) Read(p []byte) (int, error) { return copy(p, xs), nil }
+// brokenWriter panics in one of its methods.
+type brokenWriter struct {
+	http.ResponseWriter
+	at string
+	p  any
+}
+
+func (w *brokenWriter) WriteHeader(status int) {
+	if w.at == "WriteHeader" {
+		panic(w.p)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.at == "Write" {
+		panic(w.p)
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *brokenWriter) FlushError() error {
+	if w.at == "FlushError" {
+		panic(w.p)
+	}
+	return nil
+}
