@@ -49,7 +49,7 @@ func (callsNext) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	return next.ServeHTTP(w, r)
 }
 
-// samePage is a body of placeholders that gives the page as text.
+// samePage is a body that becomes the page as text when its placeholders are expanded.
 const samePage = `"HTTP ERROR 404 No endpoint {http.request.method} /missing.html.
 URI: {http.request.scheme}://{http.request.hostport}{http.request.orig_uri}
 STATUS: 404
@@ -57,7 +57,7 @@ MESSAGE: No endpoint {http.request.method} /missing.html.
 %s
 "`
 
-// sameTemplate is a body that the templates directive makes the page as text of.
+// sameTemplate is a body that becomes the page as text when the templates directive executes it.
 const sameTemplate = "`" + `HTTP ERROR 404 No endpoint {{.Req.Method}} /missing.html.
 URI: {{if .Req.TLS}}https{{else}}http{{end}}://{{.Req.Host}}{{.OriginalReq.RequestURI}}
 STATUS: 404
@@ -71,8 +71,8 @@ type site struct {
 	handling       *caddyhttp.HTTPErrorConfig
 }
 
-// compile compiles the routes of a site, written as in a Caddyfile. next stands behind them; without it they end as
-// Caddy's own do.
+// compile compiles the routes of a site, written as in a Caddyfile. The next handler comes after them; without it, they end
+// as Caddy's own do.
 func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site {
 	t.Helper()
 	config := new(caddy.Config)
@@ -88,7 +88,7 @@ func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site 
 	if err := json.Unmarshal(config.AppsRaw["http"], &app); err != nil {
 		t.Fatal(err)
 	}
-	delete(config.AppsRaw, "http") // nobody listens
+	delete(config.AppsRaw, "http") // so that nothing listens
 	ctx, err := caddy.ProvisionContext(config)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site 
 
 	srv := app.Servers["srv0"]
 	if next == nil {
-		srv.Routes[len(srv.Routes)-1].Terminal = true // Caddy puts its own end behind it
+		srv.Routes[len(srv.Routes)-1].Terminal = true // Caddy puts its own end after it
 	}
 	if err := srv.Routes.Provision(ctx); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site 
 	return s
 }
 
-// serve does what Caddy's server does with a request that it has prepared.
+// serve handles a request as Caddy's server does once it has prepared it.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) error {
 	err := s.routes.ServeHTTP(w, r)
 	if err != nil && s.handling != nil {
@@ -120,7 +120,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// incoming is a request as net/http gives it to Caddy.
+// incoming returns a request as net/http passes it to Caddy.
 func incoming(t testing.TB, target string, fields ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, target, nil)
 	r.Host = "www.example.com"
@@ -144,9 +144,9 @@ func (w *discard) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Disca
 func (w *discard) WriteHeader(int)                     {}
 func (w *discard) FlushError() error                   { return nil }
 
-// benchmark measures what the routes of a site take for a request. Caddy's preparation of the request,
-// which is the same for all of them, is not in it, nor is the garbage collector, which has more to do for that than
-// for the routes: what they leave to it is what they allocate.
+// benchmark measures how long the routes of a site take for a request. That excludes Caddy's preparation of the request,
+// which is the same for all of them, and the garbage collector, which has more to do for the preparation than for the
+// routes: what they cost it shows in their allocations.
 func (s *site) benchmark(b *testing.B, r *http.Request) {
 	b.ReportAllocs()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -172,7 +172,7 @@ func (s *site) benchmark(b *testing.B, r *http.Request) {
 	}
 }
 
-// collectGarbage runs the garbage collector where there is enough of it.
+// collectGarbage runs the garbage collector if there is enough garbage.
 func collectGarbage() {
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); m.HeapAlloc > 24<<20 {
@@ -180,7 +180,7 @@ func collectGarbage() {
 	}
 }
 
-// answer is what a site answers to a request.
+// answer returns the response of a site to a request.
 func (s *site) answer(t testing.TB, r *http.Request) testcaddy.Response {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -195,21 +195,21 @@ const (
 	benchmarkURI    = "http://www.example.com" + benchmarkTarget
 )
 
-// contender is a site that a benchmark compares with others. Those named calls_next tell what a route
-// costs otherwise.
+// contender is a site that a benchmark compares with others. Those named calls_next show what a route costs without a
+// handler that does anything.
 type contender struct{ name, directives string }
 
 var callingNext = contender{"calls_next", "calls_next"}
 
-// placeholderPage is samePage with the footer that the page has here.
+// placeholderPage is samePage with the default footer.
 func placeholderPage() string { return fmt.Sprintf(samePage, testcaddy.Footer()) }
 
 func BenchmarkAnswer(b *testing.B) {
-	for _, format := range formats {
-		b.Run("not_found/"+format.name, func(b *testing.B) {
+	for _, f := range testcaddy.Formats {
+		b.Run("not_found/"+f.Name, func(b *testing.B) {
 			s := compile(b, "not_found", nil)
-			r := incoming(b, benchmarkTarget, "Accept: "+format.mediaType)
-			s.answer(b, r).WantHeader(b, "Content-Type", format.contentType)
+			r := incoming(b, benchmarkTarget, "Accept: "+f.MediaType)
+			s.answer(b, r).WantHeader(b, "Content-Type", f.ContentType)
 			s.benchmark(b, r)
 		})
 	}
@@ -231,12 +231,12 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// intercepting is how intercept puts the page in place of another; rest are the directives behind it.
+// intercepting returns a site whose intercept directive replaces another page. The rest are the directives after it.
 func intercepting(rest string) contender {
 	return contender{"intercept", "intercept {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}\n" + rest}
 }
 
-// theirs answers with a 404 page of a size, in the pieces in which reverse_proxy copies one.
+// theirs answers with a 404 page of some size, in pieces as large as those that reverse_proxy copies.
 func theirs(w http.ResponseWriter, size int) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -333,7 +333,8 @@ func BenchmarkAccept(b *testing.B) {
 	})
 }
 
-// What an address costs grows with its length, and is no more for one that follows long ones.
+// BenchmarkAddress has addresses of different lengths. The cost grows with the length, and is no higher for an address that
+// follows long ones.
 func BenchmarkAddress(b *testing.B) {
 	s := compile(b, "not_found", nil)
 	for _, filler := range []string{"a", "<"} {

@@ -226,7 +226,7 @@ func TestSameMatcherTwiceInOneBlock(t *testing.T) {
 
 // TestBlocksHaveGroupsOfTheirOwn adapts a Caddyfile with a directive in each kind of block, twice.
 func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
-	const caddyfile = `
+	const blocks = `
 &(a) {
 	not_found
 	handle {
@@ -253,7 +253,7 @@ func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	not_found
 	invoke b
 }`
-	config := string(testcaddy.Adapt(t, caddyfile))
+	config := string(testcaddy.Adapt(t, blocks))
 	groups := regexp.MustCompile(`"group":"(not_found[^"]*)"`).FindAllStringSubmatch(config, -1)
 	members := make(map[string]int)
 	for _, group := range groups {
@@ -266,7 +266,7 @@ func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	if !reflect.DeepEqual(members, want) {
 		t.Errorf("got the groups %v, want %v:\n%s", members, want, config)
 	}
-	if again := string(testcaddy.Adapt(t, caddyfile)); again != config {
+	if again := string(testcaddy.Adapt(t, blocks)); again != config {
 		t.Errorf("adapted a second time, it is\n%s\nwant\n%s", again, config)
 	}
 }

@@ -28,8 +28,8 @@ func startBytesBackend(f *testing.F) *bytesBackend {
 	f.Helper()
 	b := new(bytesBackend)
 	b.addr = testcaddy.AcceptTCP(f, func(conn net.Conn) {
-		// to the end of it, for a connection that is closed with something unread is reset, and what was
-		// written may be lost
+		// to the end of the request, because a connection that is closed with something unread is reset, and what was
+		// written to it may be lost
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 			_, _ = conn.Write(*b.answer.Load())
 		}
@@ -37,7 +37,7 @@ func startBytesBackend(f *testing.F) *bytesBackend {
 	return b
 }
 
-// finalResponse is the response that a client has to take bytes for, after informational ones. It is nil if they are none.
+// finalResponse parses bytes as a response, which may come after informational ones. It returns nil if they are not one.
 func finalResponse(method string, answer []byte) *http.Response {
 	r := bufio.NewReader(strings.NewReader(string(answer)))
 	for {
@@ -62,7 +62,7 @@ type outcome struct {
 	next          string
 }
 
-// outcomeOf sends a request over a connection of its own, and then another one that the site itself answers.
+// outcomeOf sends a request over a connection of its own, and then another one, which the site answers itself.
 func outcomeOf(t *testing.T, s *testcaddy.Server, method, host string) (o outcome) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Addr)
@@ -70,7 +70,7 @@ func outcomeOf(t *testing.T, s *testcaddy.Server, method, host string) (o outcom
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// leaves no trace of the connection behind, of which there are many
+	// so that the many connections do not stay in TIME_WAIT
 	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +134,11 @@ func outcomeOf(t *testing.T, s *testcaddy.Server, method, host string) (o outcom
 	return o
 }
 
-// FuzzBackendResponse has a backend send any bytes, and close the connection after the first n of them. The client sees the
-// page if they begin a 404 page, and otherwise what it sees without the handler.
+// FuzzBackendResponse has a backend send the first n of any bytes, and close the connection. The client sees the page if
+// they begin a 404 page, and otherwise what it sees without not_found.
 //
-// The backend's connections are not kept, for then it would be a matter of time whether one was found closed, or with
-// more in it, when the next request came.
+// Connections to the backend are not reused, because it would depend on timing whether the next request found one closed,
+// or with something left on it.
 func FuzzBackendResponse(f *testing.F) {
 	for _, answer := range []string{
 		"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 6\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nETag: \"1\"\r\nServer: theirs\r\nVary: Origin\r\n\r\ntheirs",
@@ -154,7 +154,7 @@ func FuzzBackendResponse(f *testing.F) {
 	}
 
 	b := startBytesBackend(f)
-	const site = `
+	const siteFormat = `
 http://%s:0 {
 	%s
 	respond /next "the next one"
@@ -164,7 +164,7 @@ http://%s:0 {
 		}
 	}
 }`
-	s := testcaddy.StartQuiet(f, fmt.Sprintf(site, "with.test", "not_found", b.addr)+fmt.Sprintf(site, "without.test", "", b.addr))
+	s := testcaddy.StartQuiet(f, fmt.Sprintf(siteFormat, "with.test", "not_found", b.addr)+fmt.Sprintf(siteFormat, "without.test", "", b.addr))
 
 	f.Fuzz(func(t *testing.T, answer []byte, n uint16, head bool) {
 		answer = answer[:min(int(n), len(answer))]
@@ -177,7 +177,7 @@ http://%s:0 {
 		with := outcomeOf(t, s, method, "with.test")
 		var without outcome
 		var difference string
-		for range 5 { // does Caddy alone answer so from time to time?
+		for range 5 { // Caddy's own answer may differ from time to time
 			without = outcomeOf(t, s, method, "without.test")
 			if res := finalResponse(method, answer); wantsPage(res) {
 				difference = with.differenceFromPage(method, without)
@@ -188,11 +188,11 @@ http://%s:0 {
 				return
 			}
 		}
-		t.Errorf("%s\nThe client got\n%+v\nand without the handler\n%+v", difference, with, without)
+		t.Errorf("%s\nThe client got\n%+v\nand without not_found\n%+v", difference, with, without)
 	})
 }
 
-// wantsPage reports whether the page takes the place of a backend's response.
+// wantsPage reports whether the page must replace a backend's response.
 func wantsPage(res *http.Response) bool {
 	if res == nil || res.StatusCode != http.StatusNotFound {
 		return false
@@ -207,8 +207,8 @@ func wantsPage(res *http.Response) bool {
 	return !strings.HasPrefix(mediaType, "application/grpc") && res.Header.Get("Content-Length") == "0" || slices.Contains(pages, mediaType)
 }
 
-// withoutChance leaves out the header fields that net/http adds to a response which has none of them. It does so at
-// the first byte of the body, but not if Caddy flushes before that, which it does when a timer fires.
+// withoutChance returns an outcome without the header fields that net/http adds to a response if it has none of them. It
+// adds them at the first byte of the body, unless Caddy flushes before, which it does when a timer fires.
 func (o outcome) withoutChance(res *http.Response) outcome {
 	if res == nil {
 		return o
@@ -223,29 +223,29 @@ func (o outcome) withoutChance(res *http.Response) outcome {
 	return o
 }
 
-// differenceFrom says in what an outcome differs from another one, if it does.
+// differenceFrom says how an outcome differs from another, if it does.
 func (o outcome) differenceFrom(other outcome) string {
 	if got, want := fmt.Sprintf("%+v", o), fmt.Sprintf("%+v", other); got != want {
-		return "This is not what the backend's response becomes."
+		return "This is not the backend's response."
 	}
 	return ""
 }
 
-// oldBodyPattern matches the header fields that go with a replaced body.
+// oldBodyPattern matches the header fields that are removed with a replaced body.
 var oldBodyPattern = regexp.MustCompile(`^(?i:Content-.*|.*-Cache-Control|X-Accel-.*|X-Sendfile.*|(Repr-|Unencoded-)?Digest|ETag|Last-Modified|` +
 	`Accept-Ranges|Memento-Datetime|Alternates|TCN|Variant-Vary|URI|Derived-From|Default-Style|PICS-Label|MIME-Version|OData-Version|` +
 	`OSLC-Core-Version|Schedule-Tag|Preference-Applied|CMSD-Static|AMP-Cache-Transform|Signature|Signature-Input|Cache-Control|Expires|` +
 	`Pragma|Age|Warning|Surrogate-Control|Edge-Control|Use-As-Dictionary|No-Vary-Search|Trailer|Transfer-Encoding|IM|Delta-Base|Refresh|` +
 	`(X-)?SourceMap|X-LIGHTTPD-send-file|X-Reproxy-URL|X-Archive-Files|Server)$`)
 
-// differenceFromPage says what is wrong with a page that took the place of a response, if something is.
+// differenceFromPage says how an outcome differs from the page, if it does.
 func (o outcome) differenceFromPage(method string, without outcome) string {
-	page := testcaddy.TextPage("GET", "http://with.test/x", "")
+	body := testcaddy.TextPage("GET", "http://with.test/x", "")
 	want := outcome{
 		informational: without.informational,
 		status:        "404 Not Found",
 		header:        maps.Clone(without.header),
-		body:          page,
+		body:          body,
 		next:          "200 the next one \n",
 	}
 	if method == http.MethodHead {
@@ -261,7 +261,7 @@ func (o outcome) differenceFromPage(method string, without outcome) string {
 	}
 	want.header.Set("Server", "Caddy")
 	want.header.Set("Content-Type", "text/plain; charset=utf-8")
-	want.header.Set("Content-Length", fmt.Sprint(len(page)))
+	want.header.Set("Content-Length", fmt.Sprint(len(body)))
 	want.header.Set("X-Content-Type-Options", "nosniff")
 	want.header.Set("Cache-Control", "no-store")
 	if got, want := fmt.Sprintf("%+v", o), fmt.Sprintf("%+v", want); got != want {

@@ -31,8 +31,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// skipInput is for input that is refused before it gets to the handler. A seed that is refused tests nothing, so it
-// fails where the seeds are all that runs.
+// skipInput is called for input that is refused before it reaches the handler. A seed that is refused tests nothing, so it
+// fails unless the fuzzer runs.
 func skipInput(t *testing.T, why any) {
 	t.Helper()
 	if flag.Lookup("test.fuzz").Value.String() == "" {
@@ -66,8 +66,8 @@ var (
 	messagePattern = regexp.MustCompile("^No endpoint ([!#$%&'*+.^_`|~0-9A-Za-z-]+) /missing\\.html\\.$")
 )
 
-// decoded is s with what is percent-encoded in it decoded, byte by byte and once, from left to right. A % that begins no
-// valid %XX stands for itself. So a text and its encoded form, in which that % is %25, are decoded alike.
+// decoded returns s with each valid %XX decoded, once, from left to right. Any other % stands for itself, so that a text
+// and its encoded form, in which that % is %25, are decoded alike.
 func decoded(s string) string {
 	return escapes.ReplaceAllStringFunc(s, func(escape string) string {
 		b, err := strconv.ParseUint(escape[1:], 16, 8)
@@ -98,8 +98,8 @@ type sentRequest struct {
 
 const localAddress = "192.0.2.1:8080"
 
-// received makes of it the request that net/http's server would pass to a handler. What net/http's server and Caddy
-// refuse beyond that, some hosts above all, is passed as well.
+// received returns the request that net/http's server would pass to a handler. It includes some that net/http's server and
+// Caddy would refuse, mostly for their host.
 func (s sentRequest) received() (r *http.Request, err error) {
 	if s.http2 {
 		r, err = s.receivedHTTP2()
@@ -126,8 +126,8 @@ func (s sentRequest) received() (r *http.Request, err error) {
 	return r.WithContext(context.WithValue(context.Background(), http.LocalAddrContextKey, local)), nil
 }
 
-// receivedHTTP2 makes the request as HTTP/2 and HTTP/3 do. A pseudo-header field may have every byte that a value of a
-// field may have, so a method is not always a token.
+// receivedHTTP2 returns the request as over HTTP/2 and HTTP/3. A pseudo-header field may have every byte that a value of a
+// field may have, so the method need not be a token.
 func (s sentRequest) receivedHTTP2() (r *http.Request, err error) {
 	r = &http.Request{
 		Method: s.method, RequestURI: s.target, Host: s.host, Proto: "HTTP/2.0", ProtoMajor: 2,
@@ -149,8 +149,8 @@ func (s sentRequest) receivedHTTP2() (r *http.Request, err error) {
 	return r, err
 }
 
-// wantAddress is the address that the page has to show, in two parts: one that is there byte for byte, and a path and
-// a query that may have more percent-encoded in the page than the client had.
+// wantAddress returns the address that the page must show, in two parts: one that is there byte for byte, and a path and a
+// query of which more may be percent-encoded on the page than in the request.
 func wantAddress(r *http.Request, trusted bool) (prefix, rest string) {
 	first := func(field string) string {
 		value, _, _ := strings.Cut(r.Header.Get(field), ",")
@@ -188,7 +188,7 @@ func wantAddress(r *http.Request, trusted bool) (prefix, rest string) {
 	}
 }
 
-// FuzzRequest asks for the page in every representation, by a request as a client may send it.
+// FuzzRequest asks for the page in every representation, with a request as a client may send it.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/docs/nothing?x=1", "a.test", "", "", false, false, false, false)
 	f.Add("POST", "/<script>alert(\"x\")</script>?{{.}}&%zz%", "a.test:8080", "https", "b.test", true, false, false, false)
@@ -205,9 +205,9 @@ func FuzzRequest(f *testing.F) {
 			skipInput(t, err)
 			return
 		}
-		ask := func(method, format string) testcaddy.Response {
+		ask := func(method, accept string) testcaddy.Response {
 			r.Method = method
-			r.Header.Set("Accept", acceptOf[format])
+			r.Header.Set("Accept", accept)
 			rec := httptest.NewRecorder()
 			r := prepare(rec, r)
 			caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, trusted)
@@ -223,16 +223,16 @@ func FuzzRequest(f *testing.F) {
 		}
 		prefix, rest := wantAddress(r, trusted)
 		var text testcaddy.Fields
-		for _, format := range testcaddy.Formats {
-			res := ask(method, format.Name)
-			res.WantHeader(t, "Content-Type", format.ContentType)
+		for _, representation := range testcaddy.Formats {
+			res := ask(method, representation.MediaType)
+			res.WantHeader(t, "Content-Type", representation.ContentType)
 			for field, values := range res.Header {
 				if strings.ContainsFunc(strings.Join(values, ""), unicode.IsControl) {
 					t.Errorf("%s has the value %q", field, values)
 				}
 			}
 			switch got := testcaddy.FieldsOf(t, res); {
-			case format.Name == "text":
+			case representation.Name == "text":
 				text = got
 				checkAddress(t, got.URI, prefix, rest)
 				m := messagePattern.FindStringSubmatch(got.Message)
@@ -243,13 +243,13 @@ func FuzzRequest(f *testing.F) {
 					t.Errorf("got the body\n%s", res.Content)
 				}
 			case got != text:
-				t.Errorf("%s: got %+v, and as text %+v", format.Name, got, text)
+				t.Errorf("%s: got %+v, want %+v as in text", representation.Name, got, text)
 			}
 			if method != http.MethodGet {
 				continue
 			}
-			if head := ask(http.MethodHead, format.Name); head.Content != "" || !reflect.DeepEqual(head.Header, res.Header) {
-				t.Errorf("HEAD: got %v %q, and for GET %v", head.Header, head.Content, res.Header)
+			if head := ask(http.MethodHead, representation.MediaType); head.Content != "" || !reflect.DeepEqual(head.Header, res.Header) {
+				t.Errorf("HEAD: got %v %q, want %v as for GET, and no body", head.Header, head.Content, res.Header)
 			}
 		}
 	})
@@ -259,14 +259,14 @@ func FuzzRequest(f *testing.F) {
 func checkAddress(t *testing.T, address, prefix, rest string) {
 	t.Helper()
 	if !uriPattern.MatchString(address) {
-		t.Errorf("the address %q is no URI", address)
+		t.Errorf("the address %q is not a URI", address)
 	}
 	got, ok := strings.CutPrefix(address, prefix)
 	if !ok {
 		t.Fatalf("got the address %q, want it to begin with %q", address, prefix)
 	}
 	if decoded(got) != decoded(rest) {
-		t.Errorf("got the address %q, which means another one than %q", address, prefix+rest)
+		t.Errorf("got the address %q, which does not mean %q", address, prefix+rest)
 	}
 	if validTarget.MatchString(rest) && got != rest {
 		t.Errorf("got the address %q, want %q", address, prefix+rest)
@@ -284,8 +284,8 @@ func checkAddress(t *testing.T, address, prefix, rest string) {
 	}
 }
 
-// FuzzAccept chooses a representation, and compares it with what a negotiator chooses that is made for this test. The
-// bytes of offered name the formats on offer, in their order.
+// FuzzAccept compares the representation that is chosen with the choice of another negotiator, which is written for this
+// test. The bytes of offered name the formats on offer, in their order.
 func FuzzAccept(f *testing.F) {
 	all := []byte{0, 1, 2, 3, 4, 5}
 	f.Add("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7", all)
@@ -296,7 +296,7 @@ func FuzzAccept(f *testing.F) {
 	f.Add("text/markdown, text/html;level=1, text/*;q=0.1;x=y", []byte{1, 2})
 
 	f.Fuzz(func(t *testing.T, accept string, offered []byte) {
-		// net/http refuses them in any value
+		// which net/http refuses in any field
 		if strings.ContainsFunc(accept, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			skipInput(t, "control characters")
 			return
@@ -317,7 +317,7 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// acceptable is a media range that a client accepts, or does not, as it stands in an Accept field.
+// acceptable is a media range of an Accept field.
 type acceptable struct {
 	mediaType string // or type/*, or */*
 	foreign   bool   // it has a parameter that no representation has
@@ -325,7 +325,7 @@ type acceptable struct {
 	position  int
 }
 
-// specificity ranks what names more before what names less.
+// specificity is higher for a range that matches fewer media types.
 func (r acceptable) specificity() int { return -strings.Count(r.mediaType, "*") }
 
 const tokenPattern = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -337,10 +337,9 @@ var (
 	utf8Pattern      = regexp.MustCompile(`(?i)^"?utf-8"?$`)
 )
 
-// wantFormat chooses the format that an Accept field asks for, of those offered, by RFC 9110, section 12.5.1: the best
-// that is acceptable, else the best that is nearly named, else the first.
-//
-// A quoted string without end goes to the end of the field.
+// wantFormat chooses the offered format that an Accept field asks for (RFC 9110, section 12.5.1): the best that is
+// acceptable, else the best that is nearly named, else the first. A quoted string that is not closed reaches to the end of
+// the field.
 func wantFormat(accept string, offered []string) string {
 	var ranges []acceptable
 	for _, member := range splitUnquoted(accept, ',') {
@@ -374,28 +373,28 @@ func wantFormat(accept string, offered []string) string {
 	}
 
 	var acceptables, nearly []way
-	for _, format := range offered {
+	for _, offer := range offered {
 		var says []acceptable // of the type that is sent, the most specific and the first one first
 		for _, r := range ranges {
-			if !r.foreign && names(r, acceptOf[format]) {
+			if !r.foreign && names(r, acceptOf[offer]) {
 				says = append(says, r)
 			}
 		}
 		slices.SortStableFunc(says, func(a, b acceptable) int { return cmp.Compare(b.specificity(), a.specificity()) })
-		if len(says) == 0 || says[0].mediaType != acceptOf[format] {
-			i := slices.IndexFunc(ranges, func(r acceptable) bool { return !r.foreign && r.mediaType == aliases[format] })
+		if len(says) == 0 || says[0].mediaType != acceptOf[offer] {
+			i := slices.IndexFunc(ranges, func(r acceptable) bool { return !r.foreign && r.mediaType == aliases[offer] })
 			if i >= 0 && ranges[i].quality > 0 {
 				says = []acceptable{ranges[i]}
 			}
 		}
 		if len(says) > 0 {
-			acceptables = append(acceptables, way{format, says[0].quality, float64(says[0].specificity()), says[0].position})
+			acceptables = append(acceptables, way{offer, says[0].quality, float64(says[0].specificity()), says[0].position})
 		}
 		for _, r := range ranges {
-			if names(r, acceptOf[format]) || r.mediaType == aliases[format] {
-				nearly = append(nearly, way{format, r.quality, float64(r.specificity()), r.position})
-			} else if suffix := suffixes[format]; suffix != "" && strings.HasSuffix(r.mediaType, suffix) {
-				nearly = append(nearly, way{format, r.quality, -0.5, r.position}) // before any wildcard
+			if names(r, acceptOf[offer]) || r.mediaType == aliases[offer] {
+				nearly = append(nearly, way{offer, r.quality, float64(r.specificity()), r.position})
+			} else if suffix := suffixes[offer]; suffix != "" && strings.HasSuffix(r.mediaType, suffix) {
+				nearly = append(nearly, way{offer, r.quality, -0.5, r.position}) // before any wildcard
 			}
 		}
 	}
@@ -416,7 +415,7 @@ func parseAcceptable(member string) (r acceptable, ok bool) {
 		switch {
 		case m == nil:
 			return r, false
-		case strings.EqualFold(m[1], "q"): // what follows it is ignored
+		case strings.EqualFold(m[1], "q"): // after which everything is ignored
 			r.quality, _ = strconv.ParseFloat(m[2], 64)
 			return r, weightPattern.MatchString(m[2])
 		case strings.EqualFold(m[1], "charset") && utf8Pattern.MatchString(m[2]):
@@ -447,8 +446,8 @@ func splitUnquoted(s string, separator byte) (parts []string) {
 	return append(parts, s[begin:])
 }
 
-// FuzzCaddyfile takes a text as what stands behind the directive's name. What is accepted has to survive as JSON, which
-// every Caddyfile becomes, and to make a page that is well-formed.
+// FuzzCaddyfile takes any text as what follows the directive's name. If it is accepted, its JSON must mean the same, and the
+// pages must be well-formed.
 func FuzzCaddyfile(f *testing.F) {
 	f.Add("")
 	f.Add("{\ncontext_path /app/\nbase_url https://a.test/\nfooter \"<us> & you\"\nformats html json text xml problem markdown\nreplace all\ntemplate 404.html\n}")
@@ -458,8 +457,8 @@ func FuzzCaddyfile(f *testing.F) {
 	f.Add("{\nfooter x {\ny\n}\n}")
 
 	f.Fuzz(func(t *testing.T, text string) {
-		// Not to read what the fuzzer names: an import, be it made of an environment variable, or a placeholder for a
-		// file, which might be /dev/zero.
+		// Not to read files that the fuzzer names, such as /dev/zero: in an import, which an environment variable may
+		// contain, or in a placeholder.
 		if strings.Contains(text, "{$") {
 			skipInput(t, "an environment variable")
 			return
@@ -477,7 +476,7 @@ func FuzzCaddyfile(f *testing.F) {
 		}
 		_ = new(Handler).UnmarshalCaddyfile(caddyfile.NewDispenser(tokens)) // whatever follows the directive
 
-		// Nor any other directive: they may read files, too.
+		// Nor to run other directives, which may read files, too.
 		d := caddyfile.NewDispenser(tokens)
 		d.Next()
 		d.NextSegment()
@@ -494,7 +493,7 @@ func FuzzCaddyfile(f *testing.F) {
 		}
 		var parsed Handler
 		err = parsed.UnmarshalCaddyfile(caddyfile.NewDispenser(segment))
-		if d.Nesting() > 0 { // a block without end takes what ends the site
+		if d.Nesting() > 0 { // a block that is not closed takes the brace that closes the site
 			return
 		}
 		if err != nil || adaptErr != nil {
@@ -517,16 +516,16 @@ func FuzzCaddyfile(f *testing.F) {
 			return
 		}
 		parsed.logger, adapted.logger = zap.NewNop(), zap.NewNop()
-		// a clock goes on from one page to the other, and a UUID is another one
+		// a clock goes on between two pages, and a UUID differs
 		changes := strings.Contains(text, "time") || strings.Contains(text, "duration") || strings.Contains(text, "uuid")
 		for _, target := range []string{"/docs/nothing?x=1", "/%3C\"'?{http.request.host}"} {
 			var first testcaddy.Fields
-			var footer string // which problem details have none of
-			for _, format := range parsed.offered {
-				want, got := makePage(t, &parsed, target, format.name), makePage(t, adapted, target, format.name)
-				f := testcaddy.FieldsOf(t, got)
-				if !uriPattern.MatchString(f.URI) || !contextMessage.MatchString(f.Message) || strings.Contains(f.Message, "//missing.html") {
-					t.Errorf("%s: got %+v", format.name, f)
+			var footer string // but for problem details, which have none
+			for _, f := range parsed.offered {
+				want, got := makePage(t, &parsed, target, f.name), makePage(t, adapted, target, f.name)
+				fields := testcaddy.FieldsOf(t, got)
+				if !uriPattern.MatchString(fields.URI) || !contextMessage.MatchString(fields.Message) || strings.Contains(fields.Message, "//missing.html") {
+					t.Errorf("%s: got %+v", f.name, fields)
 				}
 				if changes {
 					continue
@@ -534,20 +533,20 @@ func FuzzCaddyfile(f *testing.F) {
 				if got.Content != want.Content || !reflect.DeepEqual(got.Header, want.Header) {
 					t.Errorf("got the page\n%v\n%s\nfrom the JSON, and from the Caddyfile\n%v\n%s", got.Header, got.Content, want.Header, want.Content)
 				}
-				if format.name != "problem" {
+				if f.name != "problem" {
 					if footer == "" {
-						footer = f.Footer
+						footer = fields.Footer
 					}
-					if f.Footer != footer || footer == "" {
-						t.Errorf("%s: got the footer %q, and in another format %q", format.name, f.Footer, footer)
+					if fields.Footer != footer || footer == "" {
+						t.Errorf("%s: got the footer %q, want %q as in another format", f.name, fields.Footer, footer)
 					}
 				}
-				f.Footer = ""
+				fields.Footer = ""
 				if first == (testcaddy.Fields{}) {
-					first = f
+					first = fields
 				}
-				if f != first {
-					t.Errorf("%s: got %+v, and in another format %+v", format.name, f, first)
+				if fields != first {
+					t.Errorf("%s: got %+v, want %+v as in another format", f.name, fields, first)
 				}
 			}
 		}
@@ -588,12 +587,12 @@ func handlerOf(t *testing.T, config []byte) *Handler {
 }
 
 // makePage returns the page that a handler makes for a request target.
-func makePage(t *testing.T, h *Handler, target, format string) testcaddy.Response {
+func makePage(t *testing.T, h *Handler, target, formatName string) testcaddy.Response {
 	t.Helper()
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RequestURI, r.Host = target, "a.test"
-	r.Header.Set("Accept", acceptOf[format])
+	r.Header.Set("Accept", acceptOf[formatName])
 	r = prepare(rec, r)
 	if err := h.ServeHTTP(rec, r, caddyhttp.HandlerFunc(testcaddy.EndOfChain)); err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 
 		"an unread body":              {"POST /unread HTTP/1.1\r\n" + host + length(smuggled) + "\r\n" + smuggled, []string{"POST /unread", next}, true},
 		"a large unread body":         {"POST /unread HTTP/1.1\r\n" + host + length(large) + "\r\n" + large, []string{"POST /unread", next}, true},
-		"a body that nobody reads":    {"POST /unread/close HTTP/1.1\r\n" + host + length(large) + "\r\n" + large, []string{"POST /unread/close", next}, true},
+		"a body that is never read":   {"POST /unread/close HTTP/1.1\r\n" + host + length(large) + "\r\n" + large, []string{"POST /unread/close", next}, true},
 		"100-continue never answered": {"POST /unread HTTP/1.1\r\n" + host + "Expect: 100-continue\r\n" + length(smuggled) + "\r\n" + smuggled, []string{"POST /unread", next}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -171,7 +171,7 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, theirs)
 		flush()
 		if r.Method != http.MethodHead {
-			<-r.Context().Done() // until the proxy gives up
+			<-r.Context().Done() // until the proxy cancels
 		}
 	case "/stalls-at-once":
 		w.WriteHeader(http.StatusNotFound)

@@ -1,6 +1,7 @@
 package testcaddy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,9 +19,9 @@ type Logs struct {
 	Output string // the line of a log block that has Caddy write here
 
 	mu      sync.Mutex
+	lines   []byte // which nothing has asked for yet
 	entries []Entry
-	added   chan struct{} // closed when the next entry arrives
-	fault   error         // why an entry could not be read
+	added   chan struct{} // closed when there is another entry
 }
 
 // Entry is an entry of a log, as it is in JSON.
@@ -43,16 +44,11 @@ func NewLogs(t testing.TB) *Logs {
 	return l
 }
 
-// Write adds an entry.
+// Write adds an entry, which is a line of JSON.
 func (l *Logs) Write(line []byte) (int, error) {
-	var e Entry
-	err := json.Unmarshal(line, &e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
-		l.fault = fmt.Errorf("log line %q: %w", line, err)
-	}
-	l.entries = append(l.entries, e)
+	l.lines = append(l.lines, line...)
 	close(l.added)
 	l.added = make(chan struct{})
 	return len(line), nil
@@ -70,9 +66,14 @@ func (l *Logs) selected(t testing.TB, match func(Entry) bool) (entries []Entry, 
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.fault != nil {
-		t.Fatal(l.fault)
+	for line := range bytes.Lines(l.lines) {
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("log line %q: %v", line, err)
+		}
+		l.entries = append(l.entries, e)
 	}
+	l.lines = l.lines[:0]
 	for _, e := range l.entries {
 		if match(e) {
 			entries = append(entries, e)
