@@ -99,7 +99,11 @@ http://a.test:0 {
 		s.Get(t, "http://a.test"+path, "X-Evil: \xff<script>")
 	}
 	s.Logs.WaitFor(t, "wrote the 404 page", 3)
-	for _, entry := range s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["logger"] == "http.handlers.not_found" }) {
+	entries := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["logger"] == "http.handlers.not_found" })
+	if len(entries) != 3 {
+		t.Errorf("got %d log entries, want one for each page", len(entries))
+	}
+	for _, entry := range entries {
 		if entry["level"] != "debug" {
 			t.Errorf("got the log entry %v", entry)
 		}

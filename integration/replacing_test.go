@@ -406,11 +406,11 @@ func TestBodyThatTakesTooLongIsCanceled(t *testing.T) {
 	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusNotFound)
-		pause := 50 * time.Millisecond
+		pause, begin := 50*time.Millisecond, time.Now()
 		if r.URL.Path == "/stalls" {
-			pause = time.Hour
+			pause = 10 * time.Second
 		}
-		for r.Context().Err() == nil {
+		for r.Context().Err() == nil && time.Since(begin) < 10*time.Second {
 			_, _ = io.WriteString(w, "x")
 			_ = http.NewResponseController(w).Flush()
 			select {
@@ -445,7 +445,7 @@ func TestBodyThatTakesTooLongIsCanceled(t *testing.T) {
 // returned: intercept asks another backend with it.
 func TestCallerGoesOnAfterAnExchangeWasCanceled(t *testing.T) {
 	type key struct{}
-	checked := make(chan struct{})
+	checked := make(chan struct{}, 3) // one for each of the requests below
 	caller := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 		before := r.Context()
 		passed := r.WithContext(context.WithValue(r.Context(), key{}, "kept"))

@@ -37,7 +37,7 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 
 	byByte := s.Connect(t)
 	io.WriteString(byByte, "GET /x HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
-	s.HTTP.Timeout = 10 * time.Second
+	s.HTTP.Timeout = 10 * time.Second // for the others
 	for range 100 {
 		if _, err := io.ReadFull(byByte, make([]byte, 1)); err != nil {
 			t.Fatal(err)

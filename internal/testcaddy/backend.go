@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Backend starts a backend that speaks HTTP/1.1, until the test ends.
@@ -170,15 +171,11 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, theirs)
 		flush()
-		if r.Method != http.MethodHead {
-			<-r.Context().Done() // until the proxy cancels
-		}
+		stall(r)
 	case "/stalls-at-once":
 		w.WriteHeader(http.StatusNotFound)
 		flush()
-		if r.Method != http.MethodHead {
-			<-r.Context().Done()
-		}
+		stall(r)
 	case "/breaks":
 		h.Set("Content-Length", "1000")
 		w.WriteHeader(http.StatusNotFound)
@@ -189,5 +186,16 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 		}
 	default:
 		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// stall waits until the proxy cancels an exchange, or for longer than it may take the proxy.
+func stall(r *http.Request) {
+	if r.Method == http.MethodHead {
+		return // or the proxy would take the connection for idle
+	}
+	select {
+	case <-r.Context().Done():
+	case <-time.After(timeout):
 	}
 }

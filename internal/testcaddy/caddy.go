@@ -29,8 +29,10 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
 
-// timeout bounds each wait for something that happens soon, unless the test has found a bug.
-const timeout = 10 * time.Second
+const (
+	timeout  = 10 * time.Second // for what happens soon, unless the test has found a bug
+	patience = 40 * time.Second // for whole exchanges, which on a busy machine may take their time
+)
 
 // Server is a running Caddy. As a client, it speaks HTTP/1.1 in clear text.
 type Server struct {

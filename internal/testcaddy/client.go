@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Client sends requests to one Caddy, whatever host they are for. It follows no redirects.
+// Client sends requests to one Caddy, whatever host they are for. It follows no redirects, and fails if an exchange takes
+// longer than anything should.
 type Client struct {
 	Name   string // the version of HTTP, as in http.Response.Proto, or more than that if two clients speak it
 	Scheme string
@@ -59,7 +60,7 @@ func (s *Server) Connect(t testing.TB) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(4 * timeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	return conn

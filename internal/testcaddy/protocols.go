@@ -87,6 +87,7 @@ func newClient(name, scheme string, transport http.RoundTripper) *Client {
 	return &Client{Name: name, Scheme: scheme, HTTP: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       patience,
 	}}
 }
 
