@@ -179,7 +179,7 @@ http://%s:0 {
 		var difference string
 		for range 5 { // Caddy's own answer may differ from time to time
 			without = outcomeOf(t, s, method, "without.test")
-			if res := finalResponse(method, answer); wantsPage(res) {
+			if res := finalResponse(method, answer); wantsPage(method, res) {
 				difference = with.differenceFromPage(method, without)
 			} else {
 				difference = with.withoutChance(res).differenceFrom(without.withoutChance(res))
@@ -193,7 +193,7 @@ http://%s:0 {
 }
 
 // wantsPage reports whether the page must replace a backend's response.
-func wantsPage(res *http.Response) bool {
+func wantsPage(method string, res *http.Response) bool {
 	if res == nil || res.StatusCode != http.StatusNotFound {
 		return false
 	}
@@ -204,7 +204,7 @@ func wantsPage(res *http.Response) bool {
 	mediaType, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
 	pages := []string{"", "text/html", "application/xhtml+xml", "text/plain"}
-	return !strings.HasPrefix(mediaType, "application/grpc") && res.Header.Get("Content-Length") == "0" || slices.Contains(pages, mediaType)
+	return !strings.HasPrefix(mediaType, "application/grpc") && res.Header.Get("Content-Length") == "0" && method != http.MethodHead || slices.Contains(pages, mediaType)
 }
 
 // withoutChance returns an outcome without the header fields that net/http adds to a response if it has none of them. It
@@ -232,7 +232,7 @@ func (o outcome) differenceFrom(other outcome) string {
 }
 
 // oldBodyPattern matches the header fields that are removed with a replaced body.
-var oldBodyPattern = regexp.MustCompile(`^(?i:Content-.*|.*-Cache-Control|X-Accel-.*|X-Sendfile.*|(Repr-|Unencoded-)?Digest|ETag|Last-Modified|` +
+var oldBodyPattern = regexp.MustCompile(`^(?i:Content-.*|.*-Cache-Control|X-Accel-.*|Grpc-.*|X-Sendfile.*|(Repr-|Unencoded-)?Digest|ETag|Last-Modified|` +
 	`Accept-Ranges|Memento-Datetime|Alternates|TCN|Variant-Vary|URI|Derived-From|Default-Style|PICS-Label|MIME-Version|OData-Version|` +
 	`OSLC-Core-Version|Schedule-Tag|Preference-Applied|CMSD-Static|AMP-Cache-Transform|Signature|Signature-Input|Cache-Control|Expires|` +
 	`Pragma|Age|Warning|Surrogate-Control|Edge-Control|Use-As-Dictionary|No-Vary-Search|Trailer|Transfer-Encoding|IM|Delta-Base|Refresh|` +

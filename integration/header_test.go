@@ -101,7 +101,7 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		"Content-DPR": "2", "Unencoded-Digest": "sha-256=:a:", "Alternates": `{"x.de" 0.9}`, "TCN": "choice", "Variant-Vary": "negotiate",
 		"URI": "</x>", "Derived-From": "1", "Default-Style": "dark", "PICS-Label": "(x)", "MIME-Version": "1.0", "OData-Version": "4.0",
 		"OSLC-Core-Version": "2.0", "Schedule-Tag": `"1"`, "Preference-Applied": "return=minimal", "CMSD-Static": "ot=v", "AMP-Cache-Transform": "any",
-		"Warning": `110 - "stale"`, "Use-As-Dictionary": `match="/*"`, "No-Vary-Search": "params", "SourceMap": "/x.map", "X-SourceMap": "/x.map",
+		"Grpc-Status": "5", "Grpc-Message": "theirs", "Warning": `110 - "stale"`, "Use-As-Dictionary": `match="/*"`, "No-Vary-Search": "params", "SourceMap": "/x.map", "X-SourceMap": "/x.map",
 	}
 	stay := map[string]string{
 		"Access-Control-Allow-Origin": "https://b.test", "Access-Control-Allow-Credentials": "true", "Access-Control-Expose-Headers": "X-A",

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -176,6 +177,99 @@ http://%s:0 {
 				}
 			}
 		})
+	}
+}
+
+// TestBodyMadeOfNothingIsNoAnswer has a middleware write the status 0 that it recorded, and a body that it made of an
+// empty buffer, as vulcain does.
+func TestBodyMadeOfNothingIsNoAnswer(t *testing.T) {
+	wrap := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+		rec := caddyhttp.NewResponseRecorder(w, new(bytes.Buffer), func(int, http.Header) bool { return true })
+		if err := next.ServeHTTP(rec, r); err != nil {
+			return err
+		}
+		w.WriteHeader(rec.Status())
+		w.WriteHeader(http.StatusAccepted)
+		if _, err := fmt.Fprintf(w, "{%s}", rec.Buffer()); err != nil {
+			return err
+		}
+		if _, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("more")); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	})
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n"+wrap+"\nrespond /body a\nerror /error 404\n}")
+	for _, uri := range []string{"http://a.test/nothing", "http://a.test/error"} {
+		s.Get(t, uri).WantPage(t, "GET", uri, "")
+		s.Do(t, "HEAD", uri).Want(t, 404, "")
+	}
+	s.Get(t, "http://a.test/body").Want(t, 200, "{a}more")
+}
+
+// TestHEADIsJudgedByItsType has a middleware count the body of a response to HEAD, which has none.
+func TestHEADIsJudgedByItsType(t *testing.T) {
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/none" {
+			w.Header()["Content-Type"] = nil
+		} else {
+			w.Header().Set("Content-Type", r.URL.Path[1:])
+		}
+		w.WriteHeader(http.StatusNotFound)
+		if r.URL.Path != "/none" {
+			io.WriteString(w, "theirs")
+		}
+	})
+	count := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+		rec := caddyhttp.NewResponseRecorder(w, new(bytes.Buffer), func(int, http.Header) bool { return true })
+		if err := next.ServeHTTP(rec, r); err != nil {
+			return err
+		}
+		rec.Header().Set("Content-Length", fmt.Sprint(rec.Buffer().Len()))
+		return rec.WriteResponse()
+	})
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n"+count+"\nreverse_proxy "+app+"\n}")
+	for path, replaced := range map[string]bool{"/application/json": false, "/text/html": true, "/none": true} {
+		get, head := s.Get(t, "http://a.test"+path), s.Do(t, "HEAD", "http://a.test"+path)
+		if isPage := strings.HasPrefix(get.Content, "HTTP ERROR 404"); isPage != replaced {
+			t.Errorf("%s: got %q", path, get.Content)
+		}
+		if got, want := head.Header.Get("Content-Type"), get.Header.Get("Content-Type"); got != want {
+			t.Errorf("%s: HEAD has the type %q, and GET %q", path, got, want)
+		}
+	}
+}
+
+// TestFlusherStreams has a handler look for http.Flusher, which net/http's own writer is, instead of using ResponseController.
+func TestFlusherStreams(t *testing.T) {
+	seen := make(chan struct{})
+	stream := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+		flusher, ok := w.(http.Flusher)
+		if !ok {
+			return errors.New("the writer is no http.Flusher")
+		}
+		io.WriteString(w, "first")
+		flusher.Flush()
+		select {
+		case <-seen:
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		io.WriteString(w, "second")
+		return nil
+	})
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n"+stream+"\n}")
+	res, err := s.HTTP.Get("http://a.test/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	first := make([]byte, len("first"))
+	if _, err := io.ReadFull(res.Body, first); err != nil || string(first) != "first" {
+		t.Fatalf("got %s and %q, %v", res.Status, first, err)
+	}
+	close(seen)
+	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "second" {
+		t.Errorf("got %q, %v at the end", rest, err)
 	}
 }
 
