@@ -45,6 +45,7 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 		"absolute-form, no path": {"GET http://b.test HTTP/1.1\nHost: a.test", "GET", "http://b.test"},
 		"absolute-form, user":    {"GET http://me:secret@b.test/x@y HTTP/1.1\nHost: a.test", "GET", "http://b.test/x@y"},
 		"absolute-form, https":   {"GET https://b.test/x HTTP/1.1\nHost: a.test", "GET", "https://b.test/x"},
+		"absolute-form, both":    {"GET https://me:secret@b.test/x HTTP/1.1\nHost: a.test", "GET", "https://b.test/x"},
 		"absolute-form, no host": {"GET http:///x HTTP/1.1\nHost: a.test", "GET", "http://a.test/x"},
 		"absolute-form, IPv6":    {"GET http://[::1]:8080/x HTTP/1.1\nHost: a.test", "GET", "http://[::1]:8080/x"},
 		"no authority":           {"GET urn:x?y=http://me@b.test/ HTTP/1.1\nHost: a.test", "GET", "urn:x?y=http://me@b.test/"},

@@ -301,8 +301,8 @@ func TestPageIsThereBeforeTheBodyEnds(t *testing.T) {
 		case <-time.After(2 * maxStall):
 		}
 	}
-	if inTime == 0 { // a slow machine may have canceled some
-		t.Error("each page came when the exchange was canceled")
+	if inTime < 5 { // a slow machine may have canceled some
+		t.Errorf("%d of 10 pages came before the exchange was canceled", inTime)
 	}
 }
 
