@@ -23,7 +23,7 @@ import (
 )
 
 // The benchmarks compare sites, each written as a Caddy user would write it, in one run: what counts is
-// the ratio. `go run ./bench micro` makes tables of them.
+// the ratio.
 
 func init() {
 	caddy.RegisterModule(callsNext{})

@@ -37,6 +37,9 @@ func TestEndurance(t *testing.T) {
 	if panics := l.logs.Select(t, isPanic); len(panics) > 0 {
 		t.Errorf("the log has %v", panics)
 	}
+	if l.reloads.Load() == 0 || l.changes.Load() == 0 {
+		t.Errorf("got %d reloads and %d changes of a backend, want some of both", l.reloads.Load(), l.changes.Load())
+	}
 	t.Logf("%d requests, %d of them sent again; %d reloads; %d outages of a backend, which %d requests met",
 		l.requests.Load(), l.resent.Load(), l.reloads.Load(), l.changes.Load()/2, l.excused.Load())
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestFastCGIIsNotCut shows that an exchange over FastCGI cannot be canceled. For Caddy alone, it goes on after the client
+// TestFastCGIIsNotCanceled shows that an exchange over FastCGI cannot be canceled. For Caddy alone, it goes on after the client
 // has left. After a page, it holds the client's next request over HTTP/1.1, unless there is a read_timeout; the page
 // itself is there at once.
-func TestFastCGIIsNotCut(t *testing.T) {
+func TestFastCGIIsNotCanceled(t *testing.T) {
 	responder, closed := testcaddy.StallingFastCGI(t)
 	proxy := func(timeout string) string {
 		return "reverse_proxy " + responder + " {\nflush_interval -1\ntransport fastcgi {\nroot /srv\nsplit .php\nread_timeout " + timeout + "\n}\n}"
