@@ -21,6 +21,7 @@ type clientRequest struct {
 
 	host, accept                  string
 	forwardedHost, forwardedProto string // the last line, as reverse_proxy takes it
+	referer                       string // only for the report
 	grpc                          bool
 }
 

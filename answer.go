@@ -52,6 +52,9 @@ func (rw *responseWriter) answer(c cause, err error) {
 
 	p := h.page.newPage(&rw.request)
 	defer p.free()
+	if h.Report {
+		missed.addPage(p.uri, rw.request.referer, c)
+	}
 	f := negotiate(h.offered, rw.request.accept)
 	csp, templateErr := render(p, f, h.template, rw.request.replacer)
 	if templateErr != nil {

@@ -100,7 +100,9 @@ func blockOf(h httpcaddyfile.Helper) *block {
 //	    footer       <text>
 //	    formats      <format...>
 //	    replace      pages|all|none
+//	    keep         <response matcher>
 //	    template     <file>
+//	    report
 //	}
 //
 // Every option is optional, and may be given once.
@@ -118,6 +120,13 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 		given[option] = true
 
+		if option == "keep" {
+			segment := d.NewFromNextSegment()
+			if err := h.setKeep(segment); err != nil {
+				return err
+			}
+			continue
+		}
 		args := d.RemainingArgs()
 		if d.NextBlock(d.Nesting()) {
 			return d.Errf("option '%s' takes no block", option)
@@ -129,10 +138,33 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
+// setKeep sets the option keep, whose response matcher stands on its line or in a block.
+func (h *Handler) setKeep(d *caddyfile.Dispenser) error {
+	matchers := make(map[string]caddyhttp.ResponseMatcher)
+	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
+		return err
+	}
+	matcher := matchers["keep"]
+	h.Keep = &matcher
+	if err := checkKeep(h.Keep); err != nil {
+		d.Reset()
+		d.Next() // so that the error has the line of the option
+		return d.Errf("keep: %v", err)
+	}
+	return nil
+}
+
 // setOption sets an option. It checks what can be checked before placeholders are expanded, because the line is known
 // here.
 func (h *Handler) setOption(option string, args []string) error {
-	if option == "formats" {
+	switch option {
+	case "report":
+		if len(args) > 0 {
+			return fmt.Errorf("option 'report' takes no argument, not %q", args[0])
+		}
+		h.Report = true
+		return nil
+	case "formats":
 		if len(args) == 0 {
 			return errors.New("option 'formats' needs at least one of text, html, markdown, json, problem and xml")
 		}
@@ -157,7 +189,7 @@ func (h *Handler) setOption(option string, args []string) error {
 	case "template":
 		value = &h.Template // the file is read when the config loads, not by caddy adapt
 	default:
-		return fmt.Errorf("unknown option '%s'; the options are context_path, base_url, footer, formats, replace and template", option)
+		return fmt.Errorf("unknown option '%s'; the options are context_path, base_url, footer, formats, replace, keep, template and report", option)
 	}
 	switch {
 	case len(args) != 1:

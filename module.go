@@ -5,6 +5,9 @@ package notfound
 
 import (
 	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -59,17 +62,29 @@ type Handler struct {
 	// nothing answered and 404 errors still get the page. Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
+	// Which 404 responses are never replaced, in any mode: those that this matcher matches, for example by a
+	// header field that marks an application's own designed pages. Default: none.
+	Keep *caddyhttp.ResponseMatcher `json:"keep,omitempty"`
+
 	// A file with a Go html/template for the HTML representation. Its data are `.Heading`, `.URI`,
 	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` returns the value of a
 	// Caddy placeholder. The template is read, and tried on a sample page, when the config loads. If it
 	// fails for a request, the error is logged and the built-in page is sent. Default: the built-in page.
 	Template string `json:"template,omitempty"`
 
+	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves
+	// at `/not_found/report` and `caddy not-found report` prints. It is kept in memory, for the whole
+	// process and across config reloads, for at most 1,000 addresses (host and path, without the query).
+	// Default: false.
+	Report bool `json:"report,omitempty"`
+
 	page     pageOptions
 	offered  []*format
 	template *pageTemplate // nil: the built-in page
 	pages    pageCounter
 	logger   *zap.Logger
+
+	reporting bool // registered with the report
 }
 
 // CaddyModule returns the Caddy module information.
@@ -112,6 +127,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("formats: %w", err)
 	}
 
+	if err = checkKeep(h.Keep); err != nil {
+		return fmt.Errorf("keep: %w", err)
+	}
 	if h.Template != "" {
 		if h.template, err = loadTemplate(h.Template); err != nil {
 			return fmt.Errorf("template: %w", err)
@@ -120,6 +138,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 	if h.pages, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
+	}
+	if h.Report {
+		missed.register()
+		h.reporting = true
 	}
 	return nil
 }
@@ -148,9 +170,39 @@ func checkReplace(mode string) error {
 	}
 }
 
+// checkKeep refuses a matcher that matches every 404 response, or none.
+func checkKeep(m *caddyhttp.ResponseMatcher) error {
+	switch {
+	case m == nil:
+		return nil
+	case len(m.StatusCode) == 0 && len(m.Headers) == 0:
+		return fmt.Errorf("the matcher is empty and would keep every 404 response; write one as in header X-Error-Page *, or use replace none")
+	case len(m.StatusCode) > 0 && !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil):
+		var codes []string
+		for _, code := range m.StatusCode {
+			if code < 10 {
+				codes = append(codes, fmt.Sprintf("%dxx", code))
+			} else {
+				codes = append(codes, strconv.Itoa(code))
+			}
+		}
+		return fmt.Errorf("no 404 response has the status %s; leave the status out", strings.Join(codes, " or "))
+	}
+	return nil
+}
+
+// Cleanup takes the handler off the report, which goes on for the handlers of the next config.
+func (h *Handler) Cleanup() error {
+	if h.reporting {
+		missed.unregister()
+	}
+	return nil
+}
+
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.CleanerUpper          = (*Handler)(nil)
 	_ caddy.Validator             = (*Handler)(nil)
 	_ caddyfile.Unmarshaler       = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)

@@ -31,6 +31,9 @@ type responseWriter struct {
 	// changes values in place
 	values [6]string
 
+	// whether a 404 response passed that is to be counted, and whether it is a page
+	kept, keptPage bool
+
 	// once the page replaces a response: what cancels the old one, when at the latest, and how much of it was
 	// discarded
 	cancel    *time.Timer
@@ -61,6 +64,9 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		server:                header["Server"],
 		csp:                   header["Content-Security-Policy"],
 	}
+	if h.Report {
+		rw.request.referer = r.Referer()
+	}
 	rw.request.replacer.Map(noCause)
 	// assign in place: Caddy's replacer holds this *http.Request
 	*r = *r.WithContext(&rw.context)
@@ -72,6 +78,9 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 // reverse_proxy aborts a response that it cannot copy to the end.
 func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 	defer func() {
+		if rw.kept {
+			rw.countKept()
+		}
 		if rw.state != replaced {
 			return
 		}
@@ -103,9 +112,13 @@ func (rw *responseWriter) WriteHeader(status int) {
 			}
 			return
 		}
-		if c, ok := rw.replaces(status); ok {
-			rw.replace(c)
-			return
+		if status == http.StatusNotFound && rw.request.cause() == "" { // no page from further down the chain
+			if c, ok := rw.replaces(); ok {
+				rw.replace(c)
+				return
+			}
+			rw.kept = rw.handler.Report
+			rw.keptPage = rw.kept && !rw.isKept() && isPage(rw.request.Method, rw.Header())
 		}
 	}
 	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
@@ -141,12 +154,8 @@ func (rw *responseWriter) reachedEnd() bool {
 	return intercepted
 }
 
-// replaces reports whether the page takes the place of a response, and the cause that it is then written for.
-func (rw *responseWriter) replaces(status int) (cause, bool) {
-	if status != http.StatusNotFound || rw.request.cause() != "" {
-		return 0, false // a page from further down the chain stands
-	}
-
+// replaces reports whether the page takes the place of a 404 response, and the cause that it is then written for.
+func (rw *responseWriter) replaces() (cause, bool) {
 	// At the end of an error route Caddy writes the bare status of the error. What arrives here is still that
 	// error, not a response.
 	header := rw.Header()
@@ -155,15 +164,37 @@ func (rw *responseWriter) replaces(status int) (cause, bool) {
 		return causeError, true
 	}
 
-	switch rw.handler.Replace {
-	case replaceAll:
+	switch {
+	case rw.isKept():
+		return 0, false
+	case rw.handler.Replace == replaceAll:
 		return causeResponse, true
-	case replaceNone:
+	case rw.handler.Replace == replaceNone:
 		return 0, false
 	default:
 		return causeResponse, isPage(rw.request.Method, header)
 	}
 }
+
+// isKept reports whether a 404 response is never replaced.
+func (rw *responseWriter) isKept() bool {
+	return rw.handler.Keep != nil && rw.handler.Keep.Match(http.StatusNotFound, rw.Header())
+}
+
+// countKept counts a 404 response that passed in the report, once the other handlers that it passes had the choice: one
+// before this one may replace it, and one after this one may have counted it.
+func (rw *responseWriter) countKept() {
+	if _, counted := rw.request.replacer.Get(keptPlaceholder); counted || rw.request.cause() != "" {
+		return
+	}
+	rw.request.replacer.Set(keptPlaceholder, true)
+	p := rw.handler.page.newPage(&rw.request)
+	defer p.free()
+	missed.addKept(p.uri, rw.request.referer, rw.keptPage)
+}
+
+// keptPlaceholder is set once a 404 response that passed is counted.
+const keptPlaceholder = "http.not_found.kept"
 
 // isPage reports whether a response with these header fields is something that people look at, or nothing at
 // all, rather than an answer for a program.

@@ -1,0 +1,260 @@
+package notfound
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// missed is the report of missing addresses. It belongs to the process, not to a config, so that it outlives reloads.
+var missed report
+
+// report counts which addresses are missed most, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi:
+// Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005). It keeps maxAddresses counters. A new
+// address takes over the lowest one, whose count it may have in excess. So memory is bounded, and an address
+// that is missed more often than one time in maxAddresses is always there, whatever flood of others there is.
+type report struct {
+	mu        sync.Mutex
+	reporters int // handlers that report
+	since     time.Time
+	count     uint64
+	addresses map[string]*missedAddress // by key
+	lowest    missedHeap
+}
+
+const (
+	maxAddresses = 1000
+	maxKey       = 300 // bytes of a host and a path
+	maxLink      = 300 // bytes
+)
+
+// missedAddress is what is known of an address since its counter is its own.
+type missedAddress struct {
+	key              string // the host, a space and the path
+	count, overcount uint64 // the second is by how much the first may be too high
+	rank             uint64 // the count that has its place in the heap, which is looked at only if it gets to the top
+	causes           [numCauses]uint64
+	kept, keptPages  uint64
+	linked           uint64
+	lastLink         []byte
+	first, last      int64 // ns since 1970
+}
+
+// missedHeap is a heap of addresses with the lowest rank on top.
+type missedHeap []*missedAddress
+
+func (h missedHeap) Len() int           { return len(h) }
+func (h missedHeap) Less(i, j int) bool { return h[i].rank < h[j].rank }
+func (h missedHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *missedHeap) Push(a any)        { *h = append(*h, a.(*missedAddress)) }
+func (h *missedHeap) Pop() any          { panic("addresses only take each other's place") }
+
+// register begins the report with the first handler that reports.
+func (r *report) register() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reporters++
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+}
+
+// unregister keeps what is counted, for the handlers of the next config.
+func (r *report) unregister() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reporters--
+}
+
+// reset begins the report again.
+func (r *report) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.since, r.count, r.addresses, r.lowest = time.Now(), 0, nil, nil
+}
+
+// addPage counts a page. uri is the address on it, and referer the client's.
+func (r *report) addPage(uri []byte, referer string, c cause) {
+	r.add(uri, referer, func(a *missedAddress) { a.causes[c]++ })
+}
+
+// addKept counts a 404 response that passed. isPage tells whether `replace pages` would have replaced it.
+func (r *report) addKept(uri []byte, referer string, isPage bool) {
+	r.add(uri, referer, func(a *missedAddress) {
+		a.kept++
+		if isPage {
+			a.keptPages++
+		}
+	})
+}
+
+func (r *report) add(uri []byte, referer string, count func(*missedAddress)) {
+	var keyBuffer [maxKey]byte
+	var linkBuffer [maxLink]byte
+	key, link := appendKey(keyBuffer[:0], uri), appendLink(linkBuffer[:0], referer)
+	now := time.Now().UnixNano()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.addresses[string(key)]
+	if a == nil {
+		a = r.admit(string(key), now)
+	}
+	r.count++
+	a.count++
+	count(a)
+	if len(link) > 0 {
+		a.linked++
+		a.lastLink = append(a.lastLink[:0], link...)
+	}
+	a.last = max(a.last, now)
+}
+
+// admit makes room for a new address. Its counter starts from the lowest count there is, of which it may have had any
+// part.
+func (r *report) admit(key string, now int64) *missedAddress {
+	if r.addresses == nil {
+		r.addresses = make(map[string]*missedAddress, maxAddresses)
+	}
+	if len(r.lowest) < maxAddresses {
+		a := &missedAddress{key: key, first: now}
+		heap.Push(&r.lowest, a)
+		r.addresses[key] = a
+		return a
+	}
+	for r.lowest[0].rank < r.lowest[0].count {
+		r.lowest[0].rank = r.lowest[0].count
+		heap.Fix(&r.lowest, 0)
+	}
+	a := r.lowest[0]
+	delete(r.addresses, a.key)
+	*a = missedAddress{key: key, count: a.count, overcount: a.count, rank: a.rank, lastLink: a.lastLink[:0], first: now}
+	r.addresses[key] = a
+	return a
+}
+
+// appendKey appends the host of an address, a space and its path, without the query.
+func appendKey(b, uri []byte) []byte {
+	path := uri
+	if i := bytes.IndexByte(uri, ':'); i >= 0 && bytes.HasPrefix(uri[i:], []byte("://")) {
+		path = uri[i+len("://"):]
+		end := bytes.IndexAny(path, "/?")
+		if end < 0 {
+			end = len(path)
+		}
+		for _, c := range path[:min(end, maxKey-1)] {
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A' // a host has no case
+			}
+			b = append(b, c)
+		}
+		path = path[end:]
+	}
+	b = append(b, ' ')
+	path, _, _ = bytes.Cut(path, []byte("?"))
+	return append(b, cutEncoded(path, maxKey-len(b))...)
+}
+
+// appendLink appends a Referer without its query, fragment and user information. It appends nothing if that is no
+// absolute URL with an authority.
+func appendLink(b []byte, referer string) []byte {
+	if i := strings.IndexAny(referer, "?#"); i >= 0 {
+		referer = referer[:i]
+	}
+	scheme, rest, ok := strings.Cut(referer, "://")
+	if !ok || !isToken(scheme) {
+		return b
+	}
+	authority, path := rest, ""
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	authority = authority[strings.LastIndexByte(authority, '@')+1:]
+	if !validAuthority(authority) {
+		return b
+	}
+	b = append(b, scheme...)
+	b = append(b, "://"...)
+	b = append(b, authority...)
+	b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
+	return cutEncoded(b, maxLink)
+}
+
+// cutEncoded cuts b to n bytes, but not within a percent-encoded one.
+func cutEncoded(b []byte, n int) []byte {
+	if len(b) <= n {
+		return b
+	}
+	if i := bytes.LastIndexByte(b[:n], '%'); i > n-len("%XX") {
+		n = i
+	}
+	return b[:n]
+}
+
+// reportSnapshot is the report at one time.
+type reportSnapshot struct {
+	Since     time.Time         `json:"since"`
+	Count     uint64            `json:"count"`
+	Addresses []addressSnapshot `json:"addresses"`
+}
+
+type addressSnapshot struct {
+	Host      string         `json:"host"`
+	Path      string         `json:"path"`
+	Count     uint64         `json:"count"`
+	Overcount uint64         `json:"overcount"`
+	Causes    causesSnapshot `json:"causes"`
+	Kept      uint64         `json:"kept"`
+	KeptPages uint64         `json:"kept_pages"`
+	Linked    uint64         `json:"linked"`
+	LastLink  string         `json:"last_link"`
+	First     time.Time      `json:"first"`
+	Last      time.Time      `json:"last"`
+}
+
+type causesSnapshot struct {
+	Unanswered uint64 `json:"unanswered"`
+	Error      uint64 `json:"error"`
+	Response   uint64 `json:"response"`
+}
+
+// snapshot returns the report, most frequent address first, and of equally frequent ones the one that was missed last.
+// It returns false if no handler ever reported.
+func (r *report) snapshot() (reportSnapshot, bool) {
+	s, addresses, ok := r.copy()
+	slices.SortFunc(addresses, func(a, b missedAddress) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.last, a.last), cmp.Compare(a.key, b.key))
+	})
+	s.Addresses = make([]addressSnapshot, len(addresses)) // not nil, for JSON
+	for i, a := range addresses {
+		host, path, _ := strings.Cut(a.key, " ")
+		s.Addresses[i] = addressSnapshot{
+			Host: host, Path: path,
+			Count: a.count, Overcount: a.overcount,
+			Causes: causesSnapshot{a.causes[causeUnanswered], a.causes[causeError], a.causes[causeResponse]},
+			Kept:   a.kept, KeptPages: a.keptPages,
+			Linked: a.linked, LastLink: string(a.lastLink),
+			First: time.Unix(0, a.first).UTC(), Last: time.Unix(0, a.last).UTC(),
+		}
+	}
+	return s, ok
+}
+
+// copy copies the addresses, and no more, while requests wait.
+func (r *report) copy() (s reportSnapshot, addresses []missedAddress, ok bool) {
+	addresses = make([]missedAddress, 0, maxAddresses)
+	links := make([]byte, 0, maxAddresses*maxLink)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.lowest {
+		links = append(links, a.lastLink...)
+		copied := *a
+		copied.lastLink = links[len(links)-len(a.lastLink):]
+		addresses = append(addresses, copied)
+	}
+	return reportSnapshot{Since: r.since.UTC(), Count: r.count}, addresses, r.reporters > 0 || r.count > 0
+}
