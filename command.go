@@ -1,0 +1,357 @@
+package notfound
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name: "not-found",
+		Usage: "[--listen <addr>] [--context-path <path>] [--base-url <url>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
+			"    [--trusted-proxies <range,...>] [--health-path <path>] [--report] [--access-log] [--debug]",
+		Short: "Spins up a server that answers every request with a 404 page",
+		Long: `
+An HTTP server that answers every request with one 404 page: the default
+backend of an ingress or a load balancer, a stub while a site is down for
+maintenance, or a test double.
+
+The page is plain text, HTML, Markdown, JSON, problem details or XML,
+whichever the client's Accept header prefers. --context-path, --base-url,
+--footer, --formats and --template are the options of the not_found
+directive; --formats takes a comma-separated list.
+
+The scheme and the host of the address on the page are those of the request.
+With --trusted-proxies, X-Forwarded-Proto and X-Forwarded-Host count if the
+request comes from one of these IP ranges (CIDRs, or private_ranges).
+
+With --health-path, GET requests for that path get an empty 200, for
+readiness and liveness probes.
+
+The admin API is disabled, unless --report counts which addresses are
+missed: then it serves the report, which 'caddy not-found report' prints.
+`,
+		CobraFunc: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringP("listen", "l", ":8080", "The address to which to bind the listener")
+			flags.String("context-path", "", "The path of the application that the page speaks for")
+			flags.String("base-url", "", "The URL that the address on the page begins with")
+			flags.String("footer", "", "The last line of the page")
+			flags.StringSlice("formats", nil, "The representations on offer: text, html, markdown, json, problem, xml")
+			flags.String("template", "", "An html/template file for the HTML representation")
+			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
+			flags.String("health-path", "", "The path of a health check, which gets an empty 200")
+			flags.Bool("report", false, "Report which addresses are missed, on the admin API")
+			flags.BoolP("access-log", "", false, "Enable the access log")
+			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
+			cmd.RunE = caddycmd.WrapCommandFuncForCobra(cmdNotFound)
+			cmd.AddCommand(reportCommand(), exportCommand())
+		},
+	})
+}
+
+func reportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "report [--address <interface>] [--config <path> [--adapter <name>]] [--limit <n>] [--linked] [--host <host>] [--json] [--reset]",
+		Short: "Prints the report of missing addresses",
+		Long: `
+Prints which addresses a running Caddy misses most: how often, why, how many
+requests came from a link, and the last of these links. The handlers that
+count have the option report.
+
+The report comes from Caddy's admin API, at the default address, at
+--address, or at the one in the config file. A range of counts, as in 39-42,
+means that the address may have taken over a part of another one's counter.
+
+To print the whole report as JSON, use --json --limit 0. With --reset,
+counting begins again once the report is printed.
+`,
+		Example: "caddy not-found report --linked --limit 10",
+		Args:    cobra.NoArgs,
+		RunE:    caddycmd.WrapCommandFuncForCobra(cmdReport),
+	}
+	flags := cmd.Flags()
+	flags.String("address", "", "The address of the administration API, if not the default")
+	flags.StringP("config", "c", "", "The configuration file with the address of the administration API")
+	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
+	flags.IntP("limit", "n", 20, "How many addresses to print; 0 is all of them")
+	flags.Bool("linked", false, "Only addresses that a link led to")
+	flags.String("host", "", "Only addresses of this host")
+	flags.Bool("json", false, "Print JSON instead of a table")
+	flags.Bool("reset", false, "Begin the report again, once it is printed")
+	return cmd
+}
+
+func exportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "export-template",
+		Short:   "Exports the built-in HTML page, to begin a template with",
+		Example: "caddy not-found export-template > 404.html",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := io.WriteString(cmd.OutOrStdout(), builtinSource)
+			return err
+		},
+	}
+}
+
+func cmdNotFound(fl caddycmd.Flags) (int, error) {
+	caddy.TrapSignals()
+	config, err := notFoundConfig(fl)
+	if err == nil {
+		err = caddy.Run(config)
+	}
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	select {}
+}
+
+// notFoundConfig returns the config of a server that answers every request with the page.
+func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
+	if fl.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q; all options are flags", fl.Arg(0))
+	}
+	handler, err := handlerOfFlags(fl)
+	if err != nil {
+		return nil, err
+	}
+	server := &caddyhttp.Server{
+		Listen:            []string{fl.String("listen")},
+		ReadHeaderTimeout: caddy.Duration(10 * time.Second),
+		IdleTimeout:       caddy.Duration(30 * time.Second),
+		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
+	}
+	if _, err := caddy.ParseNetworkAddress(server.Listen[0]); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if ranges, _ := fl.GetStringSlice("trusted-proxies"); len(ranges) > 0 {
+		source := new(caddyhttp.StaticIPRange)
+		for _, r := range ranges {
+			if r == "private_ranges" {
+				source.Ranges = append(source.Ranges, caddyhttp.PrivateRangesCIDR()...)
+				continue
+			}
+			if _, err := caddyhttp.CIDRExpressionToPrefix(r); err != nil {
+				return nil, fmt.Errorf("trusted-proxies: %q is no IP range; write it as in 10.0.0.0/8, or private_ranges", r)
+			}
+			source.Ranges = append(source.Ranges, r)
+		}
+		server.TrustedProxiesRaw = caddyconfig.JSONModuleObject(source, "source", "static", nil)
+	}
+	if path := fl.String("health-path"); path != "" {
+		if path[0] != '/' {
+			return nil, fmt.Errorf("health-path: %q does not begin with a slash; write it as in /healthz", path)
+		}
+		server.Routes = append(server.Routes, caddyhttp.Route{
+			MatcherSetsRaw: caddyhttp.RawMatcherSets{{
+				"path":   caddyconfig.JSON(caddyhttp.MatchPath{path}, nil),
+				"method": caddyconfig.JSON(caddyhttp.MatchMethod{http.MethodGet, http.MethodHead}, nil),
+			}},
+			HandlersRaw: []json.RawMessage{caddyconfig.JSONModuleObject(caddyhttp.StaticResponse{StatusCode: "200"}, "handler", "static_response", nil)},
+			Terminal:    true,
+		})
+	}
+	server.Routes = append(server.Routes, caddyhttp.Route{
+		HandlersRaw: []json.RawMessage{caddyconfig.JSONModuleObject(handler, "handler", "not_found", nil)},
+	})
+	if fl.Bool("access-log") {
+		server.Logs = new(caddyhttp.ServerLogConfig)
+	}
+
+	persist := false
+	config := &caddy.Config{
+		Admin: &caddy.AdminConfig{
+			Disabled: !handler.Report,
+			Config:   &caddy.ConfigSettings{Persist: &persist},
+		},
+		AppsRaw: caddy.ModuleMap{
+			"http": caddyconfig.JSON(caddyhttp.App{Servers: map[string]*caddyhttp.Server{"not_found": server}}, nil),
+		},
+	}
+	if fl.Bool("debug") {
+		config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+			"default": {BaseLog: caddy.BaseLog{Level: zapcore.DebugLevel.CapitalString()}},
+		}}
+	}
+	return config, nil
+}
+
+// handlerOfFlags returns the handler with the options that are given, checked as those of the directive are.
+func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
+	h := &Handler{Report: fl.Bool("report")}
+	for _, flag := range []string{"context-path", "base-url", "footer", "template"} {
+		if fl.Changed(flag) {
+			if err := h.setOption(strings.ReplaceAll(flag, "-", "_"), []string{fl.String(flag)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if fl.Changed("formats") {
+		formats, _ := fl.GetStringSlice("formats")
+		if err := h.setOption("formats", formats); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func cmdReport(fl caddycmd.Flags) (int, error) {
+	filter := reportFilter{limit: fl.Int("limit"), linked: fl.Bool("linked"), host: fl.String("host")}
+	if filter.limit < 0 {
+		return caddy.ExitCodeFailedStartup, fmt.Errorf("limit: %d is negative; 0 is all addresses", filter.limit)
+	}
+	if fl.Changed("host") && filter.host == "" {
+		return caddy.ExitCodeFailedStartup, errors.New("host is empty; give it a value or leave it out")
+	}
+	addr, err := caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, fl.String("config"), fl.String("adapter"))
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, fmt.Errorf("determining the address of the admin API: %w", err)
+	}
+	body, err := askAdmin(addr, http.MethodGet, reportPath+"?"+filter.query())
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	if fl.Bool("json") {
+		var indented bytes.Buffer
+		if err = json.Indent(&indented, body, "", "\t"); err == nil {
+			_, err = indented.WriteTo(os.Stdout)
+		}
+	} else {
+		err = printReport(os.Stdout, body, terminalWidth())
+	}
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, fmt.Errorf("printing the report: %w", err)
+	}
+	if fl.Bool("reset") {
+		if _, err := askAdmin(addr, http.MethodDelete, reportPath); err != nil {
+			return caddy.ExitCodeFailedStartup, err
+		}
+	}
+	return caddy.ExitCodeSuccess, nil
+}
+
+// askAdmin asks a running Caddy's admin API.
+func askAdmin(addr, method, uri string) ([]byte, error) {
+	resp, err := caddycmd.AdminAPIRequest(addr, method, uri, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %w", addr, err)
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
+}
+
+// terminalWidth returns the width of the terminal in columns. Where there is no terminal, nothing is cut.
+func terminalWidth() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// printReport prints a report in JSON as a table of a width, which is unlimited if it is 0.
+func printReport(w io.Writer, body []byte, width int) error {
+	var r reportSnapshot
+	if err := json.Unmarshal(body, &r); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s since %s\n", plural(r.Count, "404"), r.Since.Local().Format(time.DateTime))
+	if len(r.Addresses) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+
+	rows := [][]string{{"COUNT", "WHY", "LINKS", "LAST LINK", "ADDRESS"}}
+	for _, a := range r.Addresses {
+		count := fmt.Sprint(a.Count)
+		if a.Overcount > 0 {
+			count = fmt.Sprintf("%d-%d", a.Count-a.Overcount, a.Count)
+		}
+		rows = append(rows, []string{count, a.why(), fmt.Sprint(a.Linked), cmp.Or(printable(a.LastLink), "-"), printable(a.Host + a.Path)})
+	}
+	if width > 0 {
+		// what the other columns leave is for the last link and the address
+		left := width
+		for column := range 3 {
+			widest := 0
+			for _, row := range rows {
+				widest = max(widest, len(row[column]))
+			}
+			left -= widest + columnGap
+		}
+		link := max((left-columnGap)/3, len("LAST LINK"))
+		address := max(left-columnGap-link, len("ADDRESS"))
+		for _, row := range rows {
+			row[3], row[4] = shorten(row[3], link), shorten(row[4], address)
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+const columnGap = 2
+
+// why says what the 404s of an address were, with numbers if they were not all alike.
+func (a addressSnapshot) why() string {
+	var names, parts []string
+	for _, part := range []struct {
+		n    uint64
+		name string
+	}{{a.Causes.Unanswered, "unanswered"}, {a.Causes.Error, "error"}, {a.Causes.Response, "response"}, {a.Kept - a.KeptPages, "kept"}, {a.KeptPages, "kept page"}} {
+		if part.n > 0 {
+			names = append(names, part.name)
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.name))
+		}
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// printable replaces what would do more to a terminal than print: what a report has comes from clients.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// shorten cuts s to n characters, with an ellipsis.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n-len("...")] + "..."
+}
