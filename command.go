@@ -21,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
 func init() {
@@ -185,6 +186,8 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 		},
 		AppsRaw: caddy.ModuleMap{
 			"http": caddyconfig.JSON(caddyhttp.App{Servers: map[string]*caddyhttp.Server{"not_found": server}}, nil),
+			// nothing is stored, so the file system may be read-only
+			"tls": caddyconfig.JSON(&caddytls.TLS{DisableStorageClean: true}, nil),
 		},
 	}
 	if fl.Bool("debug") {
@@ -289,17 +292,16 @@ func printReport(w io.Writer, body []byte, width int) error {
 		rows = append(rows, []string{count, a.why(), fmt.Sprint(a.Linked), cmp.Or(printable(a.LastLink), "-"), printable(a.Host + a.Path)})
 	}
 	if width > 0 {
-		// what the other columns leave is for the last link and the address
-		left := width
-		for column := range 3 {
-			widest := 0
-			for _, row := range rows {
-				widest = max(widest, len(row[column]))
+		var widest [5]int
+		for _, row := range rows {
+			for column, cell := range row {
+				widest[column] = max(widest[column], len(cell))
 			}
-			left -= widest + columnGap
 		}
-		link := max((left-columnGap)/3, len("LAST LINK"))
-		address := max(left-columnGap-link, len("ADDRESS"))
+		// what the first three columns leave is for the last link and the address, which gets two thirds if it needs them
+		left := width - widest[0] - widest[1] - widest[2] - 4*columnGap
+		address := max(min(widest[4], max(left-widest[3], left*2/3)), len("ADDRESS"))
+		link := max(left-address, len("LAST LINK"))
 		for _, row := range rows {
 			row[3], row[4] = shorten(row[3], link), shorten(row[4], address)
 		}
