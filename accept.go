@@ -25,17 +25,15 @@ func negotiate(offered []*format, accept string) *format {
 			continue
 		}
 		for i, f := range offered {
-			p := preference{quality: r.quality, precision: r.matches(f.mediaType), position: position}
-			if p.precision > main[i].precision && !r.params {
-				main[i] = p
+			precision, of := r.matches(f.mediaType), &main
+			if precision == 0 && r.isNamed(f.alias) {
+				precision, of = exact, &alias
 			}
-			switch {
-			case r.name == f.alias:
-				p.precision = exact
-				if alias[i].precision == 0 && !r.params {
-					alias[i] = p
-				}
-			case p.precision == 0 && f.suffix != "" && strings.HasSuffix(r.name, f.suffix):
+			p := preference{quality: r.quality, precision: precision, position: position}
+			if precision > of[i].precision && !r.params {
+				of[i] = p
+			}
+			if precision == 0 && r.hasSuffix(f.suffix) {
 				p.precision = suffix
 			}
 			if p.precision > 0 && p.over(nearly[i]) {
@@ -94,24 +92,36 @@ func (p preference) over(q preference) bool {
 
 // mediaRange is a member of an Accept field.
 type mediaRange struct {
-	name    string // type/subtype in lower case, * for any
-	params  bool   // with parameters that no representation has, so that it nearly names one at best
-	quality int    // in thousandths
+	name     string // type/subtype in any case, with * for any
+	wildcard int    // anyType or anySubtype, or 0
+	params   bool   // with parameters that no representation has, so that it nearly names one at best
+	quality  int    // in thousandths
 }
 
 // matches returns how precisely the name of r matches a media type, which has no wildcards. It returns 0 if it
 // does not.
-func (r mediaRange) matches(mediaType string) int {
+func (r *mediaRange) matches(mediaType string) int {
 	switch {
-	case r.name == mediaType:
-		return exact
-	case r.name == "*/*":
+	case r.wildcard == anyType:
 		return anyType
-	case strings.HasSuffix(r.name, "/*") && strings.HasPrefix(mediaType, r.name[:len(r.name)-1]):
+	case r.wildcard == anySubtype && hasPrefixFold(mediaType, r.name[:len(r.name)-len("*")]):
 		return anySubtype
+	case r.isNamed(mediaType):
+		return exact
 	default:
 		return 0
 	}
+}
+
+// isNamed reports whether r has the name of a media type.
+func (r *mediaRange) isNamed(mediaType string) bool {
+	return len(r.name) == len(mediaType) && strings.EqualFold(r.name, mediaType)
+}
+
+// hasSuffix reports whether r has a structured suffix.
+func (r *mediaRange) hasSuffix(suffix string) bool {
+	from := len(r.name) - len(suffix)
+	return suffix != "" && from >= 0 && r.name[from] == '+' && strings.EqualFold(r.name[from:], suffix)
 }
 
 // parseMediaRange parses a member of an Accept field, with its weight.
@@ -123,8 +133,13 @@ func parseMediaRange(s string) (r mediaRange, ok bool) {
 		return r, false
 	}
 
-	// ToLower allocates only where there is an upper case letter
-	r = mediaRange{name: strings.ToLower(name), quality: 1000}
+	r = mediaRange{name: name, quality: 1000}
+	if subtype == "*" {
+		r.wildcard = anySubtype
+		if mainType == "*" {
+			r.wildcard = anyType
+		}
+	}
 	for params != "" {
 		var param string
 		param, params = cutUnquoted(params, ';')
@@ -213,4 +228,14 @@ func isQuoted(s string) bool {
 }
 
 // trimSpace trims optional whitespace (RFC 9110, section 5.6.3).
-func trimSpace(s string) string { return strings.Trim(s, " \t") }
+func trimSpace(s string) string {
+	for s != "" && isSpace(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && isSpace(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }

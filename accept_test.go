@@ -149,7 +149,7 @@ var acceptOfClients = []struct{ name, accept, format string }{
 	{"Go", "", "text"},
 	{"axios", "application/json, text/plain, */*", "json"},
 	{"a coding agent", "text/markdown, text/html, */*", "markdown"},
-	{"one that is not known", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/jxl,*/*;q=0.8,application/signed-exchange;v=b4;q=0.7", "html"},
+	{"one in capital letters", "TEXT/HTML;Q=0.5, Application/Problem+JSON, IMAGE/*", "problem"},
 }
 
 func TestNegotiationAllocatesNothing(t *testing.T) {

@@ -18,22 +18,26 @@ import (
 type clientRequest struct {
 	*http.Request
 	replacer *caddy.Replacer
+	vars     map[string]any // Caddy's variables, see caddyhttp.GetVar
 
 	host, accept                  string
-	forwardedHost, forwardedProto string // the last line, as reverse_proxy takes it
+	forwardedHost, forwardedProto string // of a trusted proxy: the last line, as reverse_proxy takes it
 	referer                       string // only for the report
 	grpc                          bool
 }
 
 func newClientRequest(r *http.Request) clientRequest {
+	ctx := r.Context()
+	c := clientRequest{Request: r, replacer: ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer), host: r.Host}
+	c.vars, _ = ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
+
 	// strings, not slices: Caddy's header handler changes values in place
-	c := clientRequest{
-		Request:        r,
-		replacer:       r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer),
-		host:           r.Host,
-		forwardedHost:  last(r.Header["X-Forwarded-Host"]),
-		forwardedProto: last(r.Header["X-Forwarded-Proto"]),
-		grpc:           r.ProtoMajor >= 2 && isGRPC(last(r.Header["Content-Type"])),
+	if trusted, _ := c.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
+		c.forwardedHost = last(r.Header["X-Forwarded-Host"])
+		c.forwardedProto = last(r.Header["X-Forwarded-Proto"])
+	}
+	if r.ProtoMajor >= 2 {
+		c.grpc = isGRPC(last(r.Header["Content-Type"]))
 	}
 	if accept := r.Header["Accept"]; len(accept) == 1 {
 		c.accept = accept[0]
@@ -68,7 +72,7 @@ func (r *clientRequest) cause() string {
 const unhandledVar = "unhandled"
 
 func (r *clientRequest) isUnhandled() bool {
-	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
+	unhandled, _ := r.vars[unhandledVar].(bool)
 	return unhandled
 }
 
@@ -76,27 +80,24 @@ func (r *clientRequest) isUnhandled() bool {
 // a proxied request the transport may still be dialing, and reads the variables, which have no lock.
 func (r *clientRequest) markHandled() {
 	if r.isUnhandled() {
-		caddyhttp.SetVar(r.Context(), unhandledVar, false)
+		r.vars[unhandledVar] = false
 	}
 }
 
-// origin returns the scheme and the authority that the client addressed. Those that a trusted proxy says it was
-// addressed by come first.
+// origin returns the scheme and the authority that the client addressed, if need be as a trusted proxy says.
 func (r *clientRequest) origin() (scheme, authority string) {
 	scheme, authority = "http", r.host
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
-		switch proto := firstMember(r.forwardedProto); {
-		case strings.EqualFold(proto, "https"):
-			scheme = "https"
-		case strings.EqualFold(proto, "http"):
-			scheme = "http"
-		}
-		if host := firstMember(r.forwardedHost); validAuthority(host) {
-			authority = host
-		}
+	switch proto := firstMember(r.forwardedProto); {
+	case strings.EqualFold(proto, "https"):
+		scheme = "https"
+	case strings.EqualFold(proto, "http"):
+		scheme = "http"
+	}
+	if host := firstMember(r.forwardedHost); validAuthority(host) {
+		authority = host
 	}
 	if !validAuthority(authority) {
 		authority = localAuthority(r.Context())

@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 )
 
@@ -12,7 +13,10 @@ import (
 // Most requests never ask whether they are done, so what can be canceled is derived only when one does.
 type cancelableContext struct {
 	context.Context // the request's own
-	derived         atomic.Pointer[derivedContext]
+	deriving        sync.Once
+	own             derivedContext
+	derived         atomic.Pointer[derivedContext] // own, from when it is derived until it is released
+	released        atomic.Bool
 }
 
 type derivedContext struct {
@@ -22,23 +26,28 @@ type derivedContext struct {
 
 // derive returns the context that can be canceled.
 func (c *cancelableContext) derive() *derivedContext {
-	if d := c.derived.Load(); d != nil {
-		return d
-	}
-	// cancel is not lost: the request's own context ends with the request, and this one with it
-	ctx, cancel := context.WithCancel(c.Context)
-	if !c.derived.CompareAndSwap(nil, &derivedContext{ctx, cancel}) {
-		cancel()
-	}
-	return c.derived.Load()
+	c.deriving.Do(func() {
+		// cancel is not lost: the request's own context ends with the request, and this one with it
+		c.own.Context, c.own.cancel = context.WithCancel(c.Context)
+		c.derived.Store(&c.own)
+	})
+	return &c.own
 }
 
 // release makes the context the request's own again, whatever was canceled. The request keeps it after not_found
 // has returned, and the caller may derive other contexts from it.
-func (c *cancelableContext) release() { c.derived.Store(nil) }
+func (c *cancelableContext) release() {
+	c.released.Store(true)
+	c.derived.Store(nil)
+}
 
 // Done implements context.Context.
-func (c *cancelableContext) Done() <-chan struct{} { return c.derive().Done() }
+func (c *cancelableContext) Done() <-chan struct{} {
+	if c.released.Load() {
+		return c.Context.Done()
+	}
+	return c.derive().Done()
+}
 
 // Err implements context.Context.
 func (c *cancelableContext) Err() error {

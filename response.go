@@ -24,6 +24,9 @@ type responseWriter struct {
 	context cancelableContext
 	state   state
 
+	// whether a 404 response passed that is to be counted, and whether it is a page
+	kept, keptPage bool
+
 	// what the header fields were before the next handler, which a replaced response gives back
 	server, csp []string
 
@@ -31,21 +34,19 @@ type responseWriter struct {
 	// changes values in place
 	values [6]string
 
-	// whether a 404 response passed that is to be counted, and whether it is a page
-	kept, keptPage bool
+	replaced *replacedResponse // nil unless the page replaces a response
+}
 
-	// once the page replaces a response: what cancels the old one, when at the latest, and how much of it was
-	// discarded
-	cancel    *time.Timer
-	deadline  time.Time
-	discarded int
-
-	// the header of the page, once it is sent
-	sent http.Header
+// replacedResponse is what is left of a response once the page replaces it.
+type replacedResponse struct {
+	sent      http.Header // the header of the page
+	cancel    *time.Timer // which cancels the exchange with the upstream
+	deadline  time.Time   // when it does at the latest
+	discarded int         // bytes of the body
 }
 
 // state is what has become of a response.
-type state int
+type state uint8
 
 const (
 	pending    state = iota // nothing was written yet
@@ -84,14 +85,14 @@ func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 		if rw.state != replaced {
 			return
 		}
-		rw.cancel.Stop()
+		rw.replaced.cancel.Stop()
 		rw.context.release()
-		if p := recover(); p != nil && (p != http.ErrAbortHandler || rw.sent == nil) {
+		if p := recover(); p != nil && (p != http.ErrAbortHandler || rw.replaced.sent == nil) {
 			panic(p)
 		}
 		header := rw.Header()
 		clear(header)
-		maps.Copy(header, rw.sent)
+		maps.Copy(header, rw.replaced.sent)
 		err = nil
 	}()
 	return next.ServeHTTP(rw, rw.request.Request)
@@ -135,7 +136,7 @@ func (rw *responseWriter) isUnanswered(status int) bool {
 	switch status {
 	case 0:
 	case http.StatusOK:
-		if length := rw.Header().Get("Content-Length"); length != "" && length != "0" {
+		if length := rw.Header()["Content-Length"]; len(length) > 0 && length[0] != "" && length[0] != "0" {
 			return false
 		}
 	default:
@@ -216,15 +217,21 @@ func isPage(method string, header http.Header) bool {
 // isGRPC reports whether a Content-Type is one of gRPC's: application/grpc, application/grpc+proto,
 // application/grpc-web.
 func isGRPC(contentType string) bool {
-	const prefix = "application/grpc"
-	return len(contentType) >= len(prefix) && strings.EqualFold(contentType[:len(prefix)], prefix)
+	return hasPrefixFold(contentType, "application/grpc")
+}
+
+// hasPrefixFold is strings.HasPrefix for any case of ASCII letters.
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
 // replace writes the page in place of the next handler's response.
 func (rw *responseWriter) replace(c cause) {
 	rw.state = replaced
-	rw.deadline = time.Now().Add(maxDrainTime)
-	rw.cancel = time.AfterFunc(maxStall, rw.context.derive().cancel)
+	rw.replaced = &replacedResponse{
+		cancel:   time.AfterFunc(maxStall, rw.context.derive().cancel),
+		deadline: time.Now().Add(maxDrainTime),
+	}
 
 	rw.answer(c, nil)
 	// The client need not wait until the old body is drained. A gRPC client must: a flush leaves an empty last
@@ -232,7 +239,7 @@ func (rw *responseWriter) replace(c cause) {
 	if !rw.request.grpc {
 		_ = http.NewResponseController(rw.ResponseWriter).Flush()
 	}
-	rw.sent = maps.Clone(rw.Header())
+	rw.replaced.sent = maps.Clone(rw.Header())
 }
 
 // We drain a replaced body so that the upstream connection can be reused. The client has its page by then, but
@@ -246,19 +253,19 @@ const (
 
 var errReplaced = errors.New("the 404 page replaced this response")
 
-// discard counts n bytes of a replaced body, and fails when there are too many.
-func (rw *responseWriter) discard(n int) (int, error) {
-	if rw.discarded += n; rw.discarded > maxDiscarded {
+// discard counts n bytes of the body, and fails when there are too many.
+func (r *replacedResponse) discard(n int) (int, error) {
+	if r.discarded += n; r.discarded > maxDiscarded {
 		return 0, errReplaced
 	}
-	rw.cancel.Reset(min(maxStall, time.Until(rw.deadline)))
+	r.cancel.Reset(min(maxStall, time.Until(r.deadline)))
 	return n, nil
 }
 
 func (rw *responseWriter) Write(p []byte) (int, error) {
 	switch {
 	case rw.state == replaced:
-		return rw.discard(len(p))
+		return rw.replaced.discard(len(p))
 	case rw.state == statusless:
 		return len(p), nil
 	case rw.state == pending && len(p) == 0 && rw.request.isUnhandled():
