@@ -189,7 +189,7 @@ func cutEncoded(b []byte, n int) []byte {
 	if len(b) <= n {
 		return b
 	}
-	if i := bytes.LastIndexByte(b[:n], '%'); i > n-len("%XX") {
+	if i := bytes.LastIndexByte(b[:n], '%'); i >= 0 && i > n-len("%XX") {
 		n = i
 	}
 	return b[:n]
