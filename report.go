@@ -166,7 +166,7 @@ func appendLink(b []byte, referer string) []byte {
 		referer = referer[:i]
 	}
 	scheme, rest, ok := strings.Cut(referer, "://")
-	if !ok || !isToken(scheme) {
+	if !ok || !isScheme(scheme) {
 		return b
 	}
 	authority, path := rest, ""
@@ -182,6 +182,11 @@ func appendLink(b []byte, referer string) []byte {
 	b = append(b, authority...)
 	b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
 	return cutEncoded(b, maxLink)
+}
+
+// isScheme reports whether s is the scheme of a URI (RFC 3986, section 3.1).
+func isScheme(s string) bool {
+	return s != "" && 'a' <= s[0]|0x20 && s[0]|0x20 <= 'z' && consistsOf(s, &schemeBytes)
 }
 
 // cutEncoded cuts b to n bytes, but not within a percent-encoded one.
