@@ -94,7 +94,7 @@ func (r *report) addKept(uri []byte, referer string, isPage bool) {
 
 func (r *report) add(uri []byte, referer string, count func(*missedAddress)) {
 	var keyBuffer [maxKey]byte
-	var linkBuffer [maxLink]byte
+	var linkBuffer [4 * maxLink]byte // for a path may grow to three times its length before it is cut
 	key, link := appendKey(keyBuffer[:0], uri), appendLink(linkBuffer[:0], referer)
 	now := time.Now().UnixNano()
 
@@ -177,10 +177,12 @@ func appendLink(b []byte, referer string) []byte {
 	if !validAuthority(authority) {
 		return b
 	}
-	b = append(b, scheme...)
+	b = append(b, scheme[:min(len(scheme), maxLink)]...)
 	b = append(b, "://"...)
-	b = append(b, authority...)
-	b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
+	b = append(b, authority[:min(len(authority), maxLink)]...)
+	if len(b) < maxLink {
+		b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
+	}
 	return cutEncoded(b, maxLink)
 }
 
