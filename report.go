@@ -160,7 +160,7 @@ func appendKey(b, uri []byte) []byte {
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing if that is no
-// absolute URL with an authority.
+// absolute URL with an authority, or if that is too long to be a host's.
 func appendLink(b []byte, referer string) []byte {
 	if i := strings.IndexAny(referer, "?#"); i >= 0 {
 		referer = referer[:i]
@@ -174,15 +174,13 @@ func appendLink(b []byte, referer string) []byte {
 		authority, path = rest[:i], rest[i:]
 	}
 	authority = authority[strings.LastIndexByte(authority, '@')+1:]
-	if !validAuthority(authority) {
+	if !validAuthority(authority) || len(scheme)+len("://")+len(authority) > maxLink {
 		return b
 	}
-	b = append(b, scheme[:min(len(scheme), maxLink)]...)
+	b = append(b, scheme...)
 	b = append(b, "://"...)
-	b = append(b, authority[:min(len(authority), maxLink)]...)
-	if len(b) < maxLink {
-		b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
-	}
+	b = append(b, authority...)
+	b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
 	return cutEncoded(b, maxLink)
 }
 
