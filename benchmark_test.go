@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -171,6 +172,11 @@ func (w *discard) FlushError() error                   { return nil }
 // which is the same for all of them, and the garbage collector, which has more to do for the preparation than for the
 // routes: what they cost it shows in their allocations.
 func (s *site) benchmark(b *testing.B, r *http.Request) {
+	s.benchmarkEach(b, func() *http.Request { return r })
+}
+
+// benchmarkEach is benchmark for requests that differ.
+func (s *site) benchmarkEach(b *testing.B, next func() *http.Request) {
 	b.ReportAllocs()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var batch [64]struct {
@@ -185,6 +191,7 @@ func (s *site) benchmark(b *testing.B, r *http.Request) {
 		collectGarbage()
 		for i := range now {
 			// net/http gives each request a context of its own, and ends it after the response
+			r := next()
 			ctx, cancel := context.WithCancel(r.Context())
 			now[i].w = &discard{http.Header{"Server": {"Caddy"}}}
 			now[i].r = prepare(now[i].w, r.WithContext(ctx))
@@ -380,4 +387,48 @@ func BenchmarkAddress(b *testing.B) {
 	b.Run(callingNext.name, func(b *testing.B) {
 		compile(b, callingNext.directives, nil).benchmark(b, incoming(b, benchmarkTarget))
 	})
+}
+
+// BenchmarkReport has the page with the report and without it: the difference is what counts. The addresses are one that the
+// report knows; one that is new each time, for which another one must give way; and both, asked for by all cores at once, which
+// includes Caddy's preparation of the requests.
+func BenchmarkReport(b *testing.B) {
+	for _, c := range []contender{{"not_found", "not_found"}, {"report", "not_found {\nreport\n}"}} {
+		s := compile(b, c.directives, nil)
+		missed.reset()
+		for i := range 2 * maxAddresses {
+			missed.addPage(fmt.Appendf(nil, "http://www.example.com/%d", i), "https://www.example.com/blog", causeUnanswered)
+		}
+		request := func(b *testing.B) *http.Request {
+			return incoming(b, benchmarkTarget, "Accept: text/plain", "Referer: https://www.example.com/blog?x=1")
+		}
+		s.answer(b, request(b)).WantPage(b, "GET", benchmarkURI, "")
+
+		var asked atomic.Int64
+		unknown := func(r *http.Request) {
+			r.RequestURI = "/docs/" + strconv.FormatInt(asked.Add(1), 10) + "?x=1"
+		}
+		b.Run(c.name+"/known", func(b *testing.B) { s.benchmark(b, request(b)) })
+		b.Run(c.name+"/unknown", func(b *testing.B) {
+			r := request(b)
+			s.benchmarkEach(b, func() *http.Request { unknown(r); return r })
+		})
+		for _, name := range []string{"known", "unknown"} {
+			b.Run(c.name+"/contended/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					r := request(b)
+					for pb.Next() {
+						if name == "unknown" {
+							unknown(r)
+						}
+						w := &discard{http.Header{"Server": {"Caddy"}}}
+						if err := s.serve(w, prepare(w, r)); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			})
+		}
+	}
 }

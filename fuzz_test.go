@@ -284,6 +284,108 @@ func checkAddress(t *testing.T, address, prefix, rest string) {
 	}
 }
 
+// FuzzReport counts a request that nothing answers, and reads the report as an operator does, from the admin API and in the
+// terminal.
+func FuzzReport(f *testing.F) {
+	f.Add("/docs/nothing?x=1", "a.test", "https://b.test/blog?x#y")
+	f.Add("/<script>\xff%41?{{.}}", "A.TEST:81", "https://me:secret@b.test:81/<b>\x1b\r\n\xff%zz?token=secret")
+	f.Add("/"+strings.Repeat("<", 200), "a.test", "https://b.test/"+strings.Repeat("x", 280)+"%41%41")
+	f.Add("/x", strings.Repeat("a", 299), "https://"+strings.Repeat("b", 400)+"/<")
+	f.Add("http://me:secret@b.test/x?y", "[2001:DB8::1]:81", "android-app://com.example/")
+	f.Add("javascript:alert(1)", "b\u00fccher.test", "javascript://b.test/%0aalert(1)")
+	f.Add("*", "a.test", "/relative?https://b.test/")
+
+	h := provision(f, &Handler{Report: true})
+	h.logger = zap.NewNop()
+	f.Fuzz(func(t *testing.T, target, host, referer string) {
+		r, err := sentRequest{method: "GET", target: target, host: host}.received()
+		if err != nil {
+			skipInput(t, err)
+			return
+		}
+		r.Header.Set("Referer", referer) // even with control characters, which net/http refuses
+		missed.reset()
+		rec := httptest.NewRecorder()
+		if err := h.ServeHTTP(rec, prepare(rec, r), caddyhttp.HandlerFunc(testcaddy.EndOfChain)); err != nil {
+			t.Fatal(err)
+		}
+		uri := testcaddy.FieldsOf(t, testcaddy.Recorded(rec)).URI
+
+		rec = httptest.NewRecorder()
+		if err := serveReport(rec, httptest.NewRequest("GET", reportPath, nil)); err != nil {
+			t.Fatal(err)
+		}
+		var s reportSnapshot
+		if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := json.Marshal(s); err != nil || string(again)+"\n" != rec.Body.String() {
+			t.Errorf("%s is read as %s, %v", rec.Body, again, err)
+		}
+		if s.Count != 1 || len(s.Addresses) != 1 {
+			t.Fatalf("got %+v, want one address", s)
+		}
+		a := s.Addresses[0]
+		if a.Count != 1 || a.Overcount != 0 || a.Causes != (causesSnapshot{Unanswered: 1}) || a.Kept != 0 || a.KeptPages != 0 {
+			t.Errorf("got %+v, want one request that nothing answered", a)
+		}
+
+		// the address is that of the page
+		uri, _, _ = strings.Cut(uri, "?")
+		wantHost, wantPath := "", uri
+		if m := absoluteForm.FindStringSubmatch(uri); m[2] != "" {
+			wantHost, wantPath = strings.ToLower(m[3][:min(len(m[3]), maxKey-1)]), m[4]
+		}
+		checkCut(t, a.Host+" "+a.Path, wantHost+" "+wantPath, maxKey)
+
+		// the link is the Referer without what is private
+		wantLink := ""
+		referer, _, _ = strings.Cut(referer, "#")
+		referer, _, _ = strings.Cut(referer, "?")
+		if m := absoluteForm.FindStringSubmatch(referer); m != nil && m[2] != "" && schemePattern.MatchString(m[1]) {
+			if authority := m[3][strings.LastIndex(m[3], "@")+1:]; isAuthority(authority) && len(m[1]+"//"+authority) <= maxLink {
+				wantLink = m[1] + "//" + authority + m[4]
+			}
+		}
+		if got := a.LastLink != ""; got != (wantLink != "") || got != (a.Linked == 1) {
+			t.Fatalf("got %d links, the last one %q, want %q", a.Linked, a.LastLink, wantLink)
+		}
+		if wantLink != "" {
+			checkCut(t, a.LastLink, wantLink, maxLink)
+			if u, err := url.Parse(a.LastLink); err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Host == "" {
+				t.Errorf("the link %q is parsed as %#v, %v", a.LastLink, u, err)
+			}
+		}
+
+		var table bytes.Buffer
+		if err := printReport(&table, rec.Body.Bytes(), 80); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(table.String()) {
+			if line = strings.TrimSuffix(line, "\n"); len(line) > 80 || strings.ContainsFunc(line, unicode.IsControl) {
+				t.Errorf("the table has the line %q", line)
+			}
+		}
+	})
+}
+
+var schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:$`)
+
+// checkCut checks that what is got has the characters of a URI alone, apart from one space, and means as much of what was
+// sent as there is room for.
+func checkCut(t *testing.T, got, sent string, room int) {
+	t.Helper()
+	if len(got) > room {
+		t.Errorf("%q has %d bytes, want at most %d", got, len(got), room)
+	}
+	if !strings.HasPrefix(decoded(sent), decoded(got)) || len(got) < room-len("%4") && decoded(got) != decoded(sent) {
+		t.Errorf("got %q of %q", got, sent)
+	}
+	if !validTarget.MatchString(strings.NewReplacer(" ", "", "[", "", "]", "").Replace(got)) || strings.Contains(got, "?") {
+		t.Errorf("%q has other characters than a URI", got)
+	}
+}
+
 // FuzzAccept compares the representation that is chosen with the choice of another negotiator, which is written for this
 // test. The bytes of offered name the formats on offer, in their order.
 func FuzzAccept(f *testing.F) {

@@ -276,7 +276,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"long, within %XX":       {site + "/" + long[:maxLink-len(site)-2] + "<", site + "/" + long[:maxLink-len(site)-2]},
 		"long, within %XX twice": {site + "/" + long[:maxLink-len(site)-3] + "%41", site + "/" + long[:maxLink-len(site)-3]},
 		"long, all markup":       {site + "/" + strings.Repeat("<", 16<<10), site + "/" + strings.Repeat("%3C", (maxLink-len(site)-1)/3)},
-		"long host":              {"https://" + long, "https://" + long[:maxLink-len("https://")]},
+		"longest host":           {"https://" + long[:maxLink-len("https://")] + "/x", "https://" + long[:maxLink-len("https://")]},
 
 		"nothing":                     {"", ""},
 		"relative":                    {"/blog", ""},
@@ -286,6 +286,8 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"not a scheme":                {"1'&`://b.test/", ""},
 		"no authority":                {"https:///x", ""},
 		"user alone":                  {"https://me:secret@/x", ""},
+		"too long a host":             {"https://" + long[:maxLink-len("https://")+1] + "/x", ""},
+		"too long a scheme":           {long + "://b.test/", ""},
 		"about":                       {"about:blank", ""},
 		"data":                        {"data:text/html,<script>", ""},
 		"script":                      {"javascript:alert('https://b.test/')", ""},
