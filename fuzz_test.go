@@ -293,7 +293,8 @@ func FuzzReport(f *testing.F) {
 	f.Add("/x", strings.Repeat("a", 299), "https://"+strings.Repeat("b", 400)+"/<")
 	f.Add("http://me:secret@b.test/x?y", "[2001:DB8::1]:81", "android-app://com.example/")
 	f.Add("javascript:alert(1)", "b\u00fccher.test", "javascript://b.test/%0aalert(1)")
-	f.Add("*", "a.test", "/relative?https://b.test/")
+	f.Add("*", strings.Repeat("a", 400), strings.Repeat("b", 400)+"://b.test/")
+	f.Add("//b.test/x", "a.test", "/relative?https://b.test/")
 
 	h := provision(f, &Handler{Report: true})
 	h.logger = zap.NewNop()

@@ -16,6 +16,7 @@ package testcaddy
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,16 +75,38 @@ func StartSites(t testing.TB, preamble string, sites map[string]string) (s *Serv
 // StartConfig runs a Caddy with a config in JSON until the test ends.
 func StartConfig(t testing.TB, config []byte) *Server {
 	t.Helper()
-	if err := caddy.Load(config, true); err != nil {
-		t.Fatalf("loading the config: %v\n%s", err, config)
-	}
+	s := new(Server)
+	s.Reload(t, config)
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {
 			t.Errorf("stopping Caddy: %v", err)
 		}
 	})
-	addr := Listeners(t)[0]
-	return &Server{Client: HTTP11(t, addr), Addr: addr}
+	return s
+}
+
+// Reload has Caddy run another config, in JSON. Where the port of its listeners is 0, they get other ports.
+func (s *Server) Reload(t testing.TB, config []byte) {
+	t.Helper()
+	if err := caddy.Load(config, true); err != nil {
+		t.Fatalf("loading the config: %v\n%s", err, config)
+	}
+	s.Addr = Listeners(t)[0]
+	s.Client = HTTP11(t, s.Addr)
+}
+
+// Admin returns a global option that has the admin API listen, and the address on which it does. It is called before Caddy
+// is started, and stops the API when the test ends.
+func Admin(t testing.TB) (option, addr string) {
+	t.Helper()
+	t.Cleanup(func() {
+		off := []byte(`{"admin":{"disabled":true,"config":{"persist":false}}}`)
+		if err := errors.Join(caddy.Load(off, true), caddy.Stop()); err != nil { // Stop alone does not stop it
+			t.Errorf("stopping the admin API: %v", err)
+		}
+	})
+	addr = "127.0.0.1:" + FreePort(t)
+	return "admin " + addr, addr
 }
 
 // Caddyfile returns a Caddyfile with the given sites and global options. What it configures does not outlive the

@@ -1,0 +1,65 @@
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestKeptResponsesPassInEveryMode has a matcher in each of its forms. What nothing answers gets the page even where the
+// site's own header matches, and so do 404 errors.
+func TestKeptResponsesPassInEveryMode(t *testing.T) {
+	backend := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/designed" {
+			w.Header().Set("X-Error-Page", "1")
+		}
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, "theirs")
+	})
+	check := func(t *testing.T, s *testcaddy.Server, host string) {
+		t.Helper()
+		url := "http://" + host
+		s.Get(t, url+"/designed").Want(t, http.StatusNotFound, "theirs")
+		s.Do(t, "HEAD", url+"/designed").WantHeader(t, "X-Content-Type-Options", "")
+		for _, path := range []string{"/plain", "/error", "/unanswered"} {
+			s.Get(t, url+path).WantPage(t, "GET", url+path, "")
+		}
+	}
+
+	sites, hosts := "", make(map[string]string)
+	for name, site := range map[string]string{
+		"inline":           "not_found {\nkeep header X-Error-Page *\n}",
+		"inline, all":      "not_found {\nkeep header X-Error-Page *\nreplace all\n}",
+		"block":            "not_found {\nkeep {\nheader X-Error-Page 1\nheader Content-Type text/*\nstatus 4xx\n}\n}",
+		"block, all":       "not_found {\nreplace all\nkeep {\nheader X-Error-Page 1\n}\n}",
+		"in handle_errors": "not_found {\nkeep header X-Error-Page *\n}\nhandle_errors {\nnot_found {\nkeep header X-Error-Page *\n}\n}",
+	} {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		sites += "http://" + hosts[name] + ":0 {\n" + site + `
+	@own path /error /unanswered
+	header @own X-Error-Page 1
+	error /error 404
+	@others not path /unanswered
+	reverse_proxy @others ` + backend + "\n}\n"
+	}
+	s := testcaddy.Start(t, sites)
+	for name, host := range hosts {
+		t.Run(name, func(t *testing.T) { check(t, s, host) })
+	}
+
+	for _, mode := range []string{"pages", "all"} {
+		t.Run("JSON, "+mode, func(t *testing.T) {
+			s := testcaddy.StartConfig(t, []byte(`{"admin":{"disabled":true,"config":{"persist":false}},"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[
+				{"match":[{"path":["/error","/unanswered"]}],"handle":[{"handler":"headers","response":{"set":{"X-Error-Page":["1"]}}}]},
+				{"handle":[{"handler":"not_found","replace":"`+mode+`","keep":{"status_code":[404],"headers":{"X-Error-Page":["*"]}}}]},
+				{"match":[{"path":["/error"]}],"handle":[{"handler":"error","status_code":404}]},
+				{"match":[{"not":[{"path":["/unanswered"]}]}],"handle":[{"handler":"reverse_proxy","upstreams":[{"dial":"`+backend+`"}]}]}
+			]}}}}}`))
+			check(t, s, "a.test")
+		})
+	}
+}

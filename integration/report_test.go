@@ -1,0 +1,511 @@
+package integration
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// reporting is a Caddy with its admin API. The report belongs to the process, so each one begins it again.
+type reporting struct {
+	*testcaddy.Server
+	admin string // the address of the admin API
+}
+
+func startReporting(t *testing.T, sites string, options ...string) *reporting {
+	t.Helper()
+	option, addr := testcaddy.Admin(t)
+	s := &reporting{testcaddy.Start(t, sites, append(options, option)...), addr}
+	s.ask(t, "DELETE", "/not_found/report").Want(t, http.StatusNoContent, "")
+	return s
+}
+
+// ask sends a request to the admin API.
+func (s *reporting) ask(t *testing.T, method, uri string, fields ...string) testcaddy.Response {
+	t.Helper()
+	return testcaddy.HTTP11(t, s.admin).Do(t, method, "http://"+s.admin+uri, fields...)
+}
+
+// miss sends a request over a connection of its own. Once Caddy closes that, everything is counted.
+func (s *reporting) miss(t *testing.T, method, url string, fields ...string) {
+	t.Helper()
+	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	conn := s.Connect(t)
+	defer conn.Close()
+	fmt.Fprintf(conn, "%s /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", method, path, host)
+	for _, field := range fields {
+		fmt.Fprintf(conn, "%s\r\n", field)
+	}
+	io.WriteString(conn, "\r\n")
+	if res, err := io.ReadAll(conn); !strings.HasPrefix(string(res), "HTTP/1.1 404 ") {
+		t.Errorf("%s %.100s: got %.200q, %v, want a 404", method, url, res, err)
+	}
+}
+
+// missedAddress is an address in the report.
+type missedAddress struct {
+	Host      string         `json:"host"`
+	Path      string         `json:"path"`
+	Count     int            `json:"count"`
+	Overcount int            `json:"overcount"`
+	Causes    map[string]int `json:"causes"`
+	Kept      int            `json:"kept"`
+	KeptPages int            `json:"kept_pages"`
+	Linked    int            `json:"linked"`
+	LastLink  string         `json:"last_link"`
+	First     time.Time      `json:"first"`
+	Last      time.Time      `json:"last"`
+}
+
+// summary says what was counted of an address, as in "a.test/x: 3 unanswered, 1 kept". The times are left out.
+func (a missedAddress) summary() string {
+	var parts []string
+	for _, cause := range []string{"unanswered", "error", "response"} {
+		if n := a.Causes[cause]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, cause))
+		}
+	}
+	if a.Kept > 0 {
+		parts = append(parts, fmt.Sprintf("%d kept, %d pages", a.Kept, a.KeptPages))
+	}
+	if a.Linked > 0 {
+		parts = append(parts, fmt.Sprintf("%d from %s", a.Linked, a.LastLink))
+	}
+	return a.Host + a.Path + ": " + strings.Join(parts, ", ")
+}
+
+type missedReport struct {
+	Since     time.Time       `json:"since"`
+	Count     int             `json:"count"`
+	Addresses []missedAddress `json:"addresses"`
+}
+
+// report reads the report. Its counts must add up.
+func (s *reporting) report(t *testing.T, query string) (r missedReport) {
+	t.Helper()
+	res := s.ask(t, "GET", "/not_found/report"+query)
+	res.WantHeader(t, "Content-Type", "application/json")
+	d := json.NewDecoder(strings.NewReader(res.Content))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("got %s %s, %v", res.Status, res.Content, err)
+	}
+	for _, a := range r.Addresses {
+		if sum := a.Overcount + a.Causes["unanswered"] + a.Causes["error"] + a.Causes["response"] + a.Kept; sum != a.Count {
+			t.Errorf("got %+v, whose parts add up to %d", a, sum)
+		}
+	}
+	return r
+}
+
+// want checks what was counted, by the summaries of the addresses, the first one first.
+func (s *reporting) want(t *testing.T, query string, want ...string) {
+	t.Helper()
+	var got []string
+	for _, a := range s.report(t, query).Addresses {
+		got = append(got, a.summary())
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// everyWay is a handler that has a 404 of each kind, as the query says. Without a query, it calls the next handler.
+func everyWay(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	switch r.URL.RawQuery {
+	case "":
+		return next.ServeHTTP(w, r)
+	case "error":
+		return caddyhttp.Error(http.StatusNotFound, nil)
+	case "json":
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(http.StatusNotFound)
+	_, err := io.WriteString(w, `"theirs"`)
+	return err
+}
+
+// TestReportSaysWhatIsMissed compares the report as it is sent, except for its times.
+func TestReportSaysWhatIsMissed(t *testing.T) {
+	begin := time.Now().Add(-time.Millisecond)
+	way := testcaddy.Directive(t, everyWay)
+	s := startReporting(t, "http://www.example.com:0 {\nnot_found {\nreport\n}\n"+way+"\n}\nhttp://none.test:0 {\nnot_found {\nreplace none\nreport\n}\n"+way+"\n}")
+	old := "http://www.example.com/old"
+	s.miss(t, "GET", old)
+	s.miss(t, "HEAD", old, "Referer: https://me:secret@www.example.com/first?token=secret")
+	s.miss(t, "POST", old+"?error", "Referer: https://www.example.com/blog?token=secret#x")
+	s.miss(t, "GET", old+"?page")
+	s.miss(t, "GET", old+"?json", "Referer: /relative")
+	s.miss(t, "GET", "http://none.test/%3C&?page")
+	s.Get(t, old) // over a connection that stays
+
+	res := s.ask(t, "GET", "/not_found/report")
+	end := time.Now()
+	const want = `{"since":TIME,"count":7,"addresses":[` +
+		`{"host":"www.example.com","path":"/old","count":6,"overcount":0,"causes":{"unanswered":3,"error":1,"response":1},"kept":1,"kept_pages":0,` +
+		`"linked":2,"last_link":"https://www.example.com/blog","first":TIME,"last":TIME},` +
+		`{"host":"none.test","path":"/%3C\u0026","count":1,"overcount":0,"causes":{"unanswered":0,"error":0,"response":0},"kept":1,"kept_pages":1,` +
+		`"linked":0,"last_link":"","first":TIME,"last":TIME}]}` + "\n"
+	if got := regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`).ReplaceAllString(res.Content, "TIME"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	r := s.report(t, "")
+	first, second := r.Addresses[0], r.Addresses[1]
+	for i, times := range [][2]time.Time{
+		{begin, r.Since}, {r.Since, first.First}, {first.First, second.First}, {second.Last, first.Last}, {first.Last, end},
+	} {
+		if times[1].Before(times[0]) {
+			t.Errorf("time %d: %s is before %s", i, times[1], times[0])
+		}
+	}
+	if second.First != second.Last {
+		t.Errorf("what was missed once was missed first at %s and last at %s", second.First, second.Last)
+	}
+}
+
+// TestReportParameters has three addresses, two of them of one host, and two of them with a link.
+func TestReportParameters(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	for range 2 {
+		s.miss(t, "GET", "http://a.test/1", "Referer: http://b.test/")
+	}
+	s.miss(t, "GET", "http://a.test/2")
+	s.miss(t, "GET", "http://b.test/3", "Referer: http://b.test/")
+	const (
+		one   = "a.test/1: 2 unanswered, 2 from http://b.test/"
+		two   = "a.test/2: 1 unanswered"
+		three = "b.test/3: 1 unanswered, 1 from http://b.test/"
+	)
+	for query, want := range map[string][]string{
+		"":                           {one, three, two},
+		"?limit=2":                   {one, three},
+		"?limit=1000":                {one, three, two},
+		"?linked=true":               {one, three},
+		"?linked=false":              {one, three, two},
+		"?host=a.test":               {one, two},
+		"?host=A.Test":               {one, two},
+		"?host=c.test":               nil,
+		"?host=a.test&linked=true":   {one},
+		"?linked=true&limit=1":       {one},
+		"?host=b.test&limit=1":       {three},
+		"?limit=%31&host=%61%2Etest": {one},
+	} {
+		t.Run(query, func(t *testing.T) {
+			s.want(t, query, want...)
+			if r := s.report(t, query); r.Count != 4 {
+				t.Errorf("got the count %d, want 4, which is that of the whole report", r.Count)
+			}
+		})
+	}
+	for query, want := range map[string]string{
+		"?limit=0":                   `limit: "0" is not a number of addresses`,
+		"?limit=-1":                  `limit: "-1" is not a number of addresses`,
+		"?limit=ten":                 `limit: "ten" is not a number of addresses`,
+		"?limit=":                    `limit: "" is not a number of addresses`,
+		"?limit=1e99":                `limit: "1e99" is not a number of addresses`,
+		"?limit=9999999999999999999": `is not a number of addresses`,
+		"?linked=yes":                `linked: "yes" is neither true nor false`,
+		"?linked":                    `linked: "" is neither true nor false`,
+		"?host=":                     "host is empty",
+		"?path=/x":                   `unknown parameter "path"; the parameters are limit, linked and host`,
+		"?Limit=1":                   `unknown parameter "Limit"`,
+		"?limit=1&limit=2":           "limit is given 2 times",
+		"?limit=%zz":                 "invalid URL escape",
+		"?limit=1;linked=true":       "invalid semicolon",
+		"?limit=%1B[2J%3Cb%3E":       `limit: "\x1b[2J<b>" is not a number of addresses`,
+	} {
+		t.Run(query, func(t *testing.T) {
+			wantError(t, s.ask(t, "GET", "/not_found/report"+query), http.StatusBadRequest, want)
+		})
+	}
+}
+
+// wantError checks an error of the admin API.
+func wantError(t *testing.T, res testcaddy.Response, status int, reason string) {
+	t.Helper()
+	res.WantHeader(t, "Content-Type", "application/json")
+	var e struct{ Error string }
+	if err := json.Unmarshal([]byte(res.Content), &e); err != nil || res.StatusCode != status || !strings.Contains(e.Error, reason) {
+		t.Errorf("got %s %s, want %d with %s", res.Status, res.Content, status, reason)
+	}
+}
+
+func TestReportMethods(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	s.miss(t, "GET", "http://a.test/x")
+	before := s.report(t, "")
+	for _, method := range []string{"POST", "PUT", "PATCH", "OPTIONS", "TRACE", "PURGE"} {
+		res := s.ask(t, method, "/not_found/report")
+		wantError(t, res, http.StatusMethodNotAllowed, "use GET or DELETE")
+		res.WantHeader(t, "Allow", "GET, DELETE")
+	}
+	s.ask(t, "HEAD", "/not_found/report").Want(t, http.StatusMethodNotAllowed, "")
+	if got := s.report(t, ""); !reflect.DeepEqual(got, before) {
+		t.Errorf("got %+v, want %+v as before", got, before)
+	}
+
+	s.ask(t, "DELETE", "/not_found/report").Want(t, http.StatusNoContent, "")
+	if got := s.report(t, ""); got.Count != 0 || got.Addresses == nil || len(got.Addresses) != 0 || !got.Since.After(before.Since) {
+		t.Errorf("after DELETE: got %+v, want an empty report that begins later", got)
+	}
+	s.miss(t, "GET", "http://a.test/x")
+	s.want(t, "", "a.test/x: 1 unanswered")
+}
+
+// TestReportKeepsToTheAccessRulesOfTheAdminAPI compares requests that Caddy refuses with those for its config.
+func TestReportKeepsToTheAccessRulesOfTheAdminAPI(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	s.miss(t, "GET", "http://a.test/x")
+	for name, tt := range map[string]struct {
+		host, field string
+		status      int
+	}{
+		"allowed":                           {s.admin, "Origin: http://" + s.admin, 200},
+		"another host":                      {"evil.example", "X: y", 403},
+		"another origin":                    {s.admin, "Origin: https://evil.example", 403},
+		"without an origin, from a browser": {s.admin, "Sec-Fetch-Mode: no-cors", 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			get := func(method, path string) testcaddy.Response {
+				req, err := http.NewRequest(method, "http://"+s.admin+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				field, value, _ := strings.Cut(tt.field, ": ")
+				req.Header.Set(field, value)
+				req.Host = tt.host
+				return testcaddy.HTTP11(t, s.admin).Send(t, req)
+			}
+			got, config := get("GET", "/not_found/report"), get("GET", "/config/admin/listen")
+			if got.StatusCode != tt.status || config.StatusCode != tt.status {
+				t.Errorf("got %s, and %s for the config, want %d", got.Status, config.Status, tt.status)
+			}
+			if tt.status != http.StatusOK {
+				config.Want(t, got.StatusCode, got.Content)
+				get("DELETE", "/not_found/report").Want(t, tt.status, got.Content)
+			}
+		})
+	}
+	s.want(t, "", "a.test/x: 1 unanswered")
+}
+
+func TestReportIsNotServedToClients(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	for _, method := range []string{"GET", "DELETE"} {
+		s.Do(t, method, "http://a.test/not_found/report").WantPage(t, method, "http://a.test/not_found/report", "")
+	}
+	s.want(t, "", "a.test/not_found/report: 2 unanswered")
+}
+
+// TestReportSurvivesReloads has another handler after each reload, and none that reports in between.
+func TestReportSurvivesReloads(t *testing.T) {
+	admin, addr := testcaddy.Admin(t)
+	config := func(site string) []byte {
+		return testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\n"+site+"\n}", admin, "log default {\noutput discard\n}"))
+	}
+	s := &reporting{testcaddy.StartConfig(t, config("not_found")), addr}
+	s.ask(t, "DELETE", "/not_found/report").Want(t, http.StatusNoContent, "")
+	s.miss(t, "GET", "http://a.test/silent")
+	wantError(t, s.ask(t, "GET", "/not_found/report"), http.StatusNotFound, "no not_found handler of this Caddy reports; give one the option report")
+
+	s.Reload(t, config("not_found {\nreport\n}"))
+	since := s.report(t, "").Since
+	s.miss(t, "GET", "http://a.test/x", "Referer: http://b.test/1")
+	s.Reload(t, config("handle {\nnot_found {\nreport\ncontext_path /app\n}\nerror 404\n}"))
+	s.miss(t, "GET", "http://a.test/x", "Referer: http://b.test/2")
+	s.want(t, "", "a.test/x: 1 unanswered, 1 error, 2 from http://b.test/2")
+
+	s.Reload(t, config("not_found"))
+	s.miss(t, "GET", "http://a.test/x")
+	s.want(t, "", "a.test/x: 1 unanswered, 1 error, 2 from http://b.test/2")
+
+	s.Reload(t, config("not_found {\nreport\n}"))
+	s.miss(t, "GET", "http://a.test/x")
+	s.want(t, "", "a.test/x: 2 unanswered, 1 error, 2 from http://b.test/2")
+	if got := s.report(t, "").Since; !got.Equal(since) {
+		t.Errorf("after the reloads it is the report since %s, want %s", got, since)
+	}
+}
+
+// TestReportCountsARequestOnce has handlers before others, of which some report.
+func TestReportCountsARequestOnce(t *testing.T) {
+	const report, dry = "not_found {\nreport\n}\n", "not_found {\nreport\nreplace none\n}\n"
+	inner := func(directives string) string { return "handle {\n" + directives + "}\n" }
+	for name, tt := range map[string]struct{ site, target, want string }{
+		"a site that reports":                        {report, "/x", "1 unanswered"},
+		"a site that does not":                       {"not_found\n", "/x", ""},
+		"only the matching one reports":              {"not_found /other {\nreport\n}\nnot_found\n", "/x", ""},
+		"both report, unanswered":                    {report + inner(report), "/x", "1 unanswered"},
+		"both report, error":                         {report + inner(report+"WAY\n"), "/x?error", "1 error"},
+		"both report, response":                      {report + inner(report+"WAY\n"), "/x?page", "1 response"},
+		"both report, passed":                        {report + inner(report+"WAY\n"), "/x?json", "1 kept, 0 pages"},
+		"both report, passed in a dry run":           {dry + inner(dry+"WAY\n"), "/x?page", "1 kept, 1 pages"},
+		"both report, the outer one replaces":        {report + inner(dry+"WAY\n"), "/x?page", "1 response"},
+		"both report, the inner one replaces":        {dry + inner(report+"WAY\n"), "/x?page", "1 response"},
+		"only the outer one reports":                 {report + inner("not_found\n"), "/x", ""},
+		"only the outer one reports, response":       {report + inner("not_found\nWAY\n"), "/x?page", ""},
+		"only the outer one reports, passed":         {report + inner("not_found\nWAY\n"), "/x?json", "1 kept, 0 pages"},
+		"only the inner one reports":                 {"not_found\n" + inner(report), "/x", "1 unanswered"},
+		"only the inner one reports, passed":         {"not_found\n" + inner(report+"WAY\n"), "/x?json", "1 kept, 0 pages"},
+		"only the outer one reports, which replaces": {report + inner("not_found {\nreplace none\n}\nWAY\n"), "/x?page", "1 response"},
+		"in handle_errors":                           {"error 404\nhandle_errors {\n" + report + "}\n", "/x", "1 error"},
+		"in a site and in handle_errors":             {report + "error 404\nhandle_errors {\n" + report + "}\n", "/x", "1 error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := strings.ReplaceAll(tt.site, "WAY", testcaddy.Directive(t, everyWay))
+			s := startReporting(t, "http://a.test:0 {\n"+site+"}\nhttp://b.test:0 {\nnot_found {\nreport\n}\n}")
+			s.miss(t, "GET", "http://a.test"+tt.target)
+			if tt.want == "" {
+				s.want(t, "")
+			} else {
+				s.want(t, "", "a.test/x: "+tt.want)
+			}
+		})
+	}
+}
+
+// TestReportFindsFrequentAddressesInAFlood floods a site with addresses that come once, over several connections, while
+// others are asked for again and again.
+func TestReportFindsFrequentAddressesInAFlood(t *testing.T) {
+	const connections, batches, batch, frequent = 4, 20, 100, 10
+	option, addr := testcaddy.Admin(t)
+	s := &reporting{testcaddy.StartQuiet(t, "http://:0 {\nnot_found {\nreport\n}\n}", option), addr}
+	s.ask(t, "DELETE", "/not_found/report")
+	before := testcaddy.MemoryInUse()
+	var flood sync.WaitGroup
+	for i := range connections {
+		conn := s.Connect(t)
+		flood.Go(func() {
+			defer conn.Close()
+			r := bufio.NewReader(conn)
+			for j := range batches {
+				var b strings.Builder
+				for k := range batch {
+					path := fmt.Sprintf("/flood/%d/%d/%d/%s", i, j, k, strings.Repeat("x", 300))
+					if k%10 == 0 {
+						path = fmt.Sprintf("/frequent/%d", k/10%frequent)
+					}
+					fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: a.test\r\nReferer: http://b.test%s\r\n\r\n", path, path)
+				}
+				io.WriteString(conn, b.String())
+				for range batch {
+					res, err := http.ReadResponse(r, nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					io.Copy(io.Discard, res.Body)
+				}
+			}
+		})
+	}
+	flood.Wait()
+
+	r := s.report(t, "")
+	if r.Count != connections*batches*batch || len(r.Addresses) != 1000 {
+		t.Errorf("got %d pages and %d addresses, want %d and 1000", r.Count, len(r.Addresses), connections*batches*batch)
+	}
+	const want = connections * batches // of each frequent address
+	for i, a := range r.Addresses[:frequent] {
+		if !strings.HasPrefix(a.Path, "/frequent/") || a.Count < want || a.Count-a.Overcount > want || a.LastLink != "http://b.test"+a.Path {
+			t.Errorf("address %d is %+v, want one that is missed %d times", i, a, want)
+		}
+	}
+	testcaddy.CheckMemory(t, before, 2<<20) // which has other things of Caddy's in it, too
+}
+
+// TestReportOfHostileRequests sends what would harm a careless reader of the report.
+func TestReportOfHostileRequests(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}", "metrics", "servers {\nmax_header_size 256KB\n}")
+	long := strings.Repeat("x", 16<<10)
+	requests := map[string]string{ // the summary, without the count
+		"GET /<script>alert(1)</script>?<b> HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/<script>?x": "a.test/%3Cscript%3Ealert(1)%3C/script%3E: 1 unanswered, 1 from https://b.test/%3Cscript%3E",
+		"GET /\xff\"\\{{.}}` HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/\xff\t\"\\{{.}}":           "a.test/%FF%22%5C%7B%7B.%7D%7D%60: 1 unanswered, 1 from https://b.test/%FF%09%22%5C%7B%7B.%7D%7D",
+		"GET /%1b%5b2J%0d%0a HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/%1b%5b2J%0d%0a":            "a.test/%1b%5b2J%0d%0a: 1 unanswered, 1 from https://b.test/%1b%5b2J%0d%0a",
+		"GET /" + long + " HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/" + long:                     "a.test/" + long[:292] + ": 1 unanswered, 1 from https://b.test/" + long[:285],
+		"GET /long HTTP/1.1\r\nHost: " + long + "\r\nReferer: https://" + long + "/":                        long[:299] + ": 1 unanswered",
+		"GET /long-referer HTTP/1.1\r\nHost: a.test\r\nReferer: " + long:                                    "a.test/long-referer: 1 unanswered",
+		"GET /two HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/1\r\nReferer: https://b.test/2":       "a.test/two: 1 unanswered, 1 from https://b.test/1",
+		"GET /no HTTP/1.1\r\nHost: a.test\r\nReferer: javascript:alert('://b.test/')":                       "a.test/no: 1 unanswered",
+		"GET http://me:secret@b.test/x?y HTTP/1.1\r\nHost: b.test":                                          "b.test/x: 1 unanswered",
+		"GET * HTTP/1.1\r\nHost: b.test":                                                                    "b.test: 1 unanswered",
+	}
+	want := make(map[string]bool)
+	for request, summary := range requests {
+		method, _, _ := strings.Cut(request, " ")
+		if res := s.Only(t, method, request+"\r\nConnection: close\r\n\r\n"); res.StatusCode != http.StatusNotFound {
+			t.Errorf("%.100q: got %s", request, res.Status)
+		}
+		want[summary] = true
+	}
+	for _, a := range s.report(t, "").Addresses {
+		if !want[a.summary()] {
+			t.Errorf("got %s", a.summary())
+		}
+		delete(want, a.summary())
+	}
+	for summary := range want {
+		t.Errorf("the report lacks %s", summary)
+	}
+	if report := s.ask(t, "GET", "/not_found/report").Content; strings.ContainsFunc(strings.TrimSuffix(report, "\n"), isControl) || strings.ContainsAny(report, "<>`\x7f") {
+		t.Errorf("the report has control characters or markup:\n%.2000q", report)
+	}
+	if metrics := s.ask(t, "GET", "/metrics").Content; !strings.Contains(metrics, "caddy_not_found_pages_total") || strings.Contains(metrics, "test/") || strings.Contains(metrics, "long") {
+		t.Errorf("the metrics lack the counter of pages, or have an address:\n%s", metrics)
+	}
+}
+
+// TestDryRunChangesNothingAndShowsWhatWouldBeReplaced has the same exchanges with a dry run, without not_found, and with
+// not_found switched on.
+func TestDryRunChangesNothingAndShowsWhatWouldBeReplaced(t *testing.T) {
+	backend := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/html", "/json":
+			w.Header().Set("Content-Type", map[string]string{"/html": "text/html", "/json": "application/json"}[r.URL.Path])
+			w.Header().Set("ETag", `"theirs"`)
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, `"theirs"`)
+		case "/fine":
+			io.WriteString(w, "fine")
+		default:
+			testcaddy.MissingPage(w, r)
+		}
+	})
+	proxy := "reverse_proxy " + backend + "\n}\n"
+	s := startReporting(t, "http://dry.test:0 {\nnot_found {\nreplace none\nreport\n}\n"+proxy+"http://without.test:0 {\n"+proxy+"http://on.test:0 {\nnot_found\n"+proxy)
+	for path, pages := range map[string]int{"/html": 1, "/json": 0, "/none": 1, "/missing-type": 1, "/chunked": 1, "/trailers": 1, "/gzip": 1} {
+		for _, method := range []string{"GET", "HEAD"} {
+			t.Run(method+path, func(t *testing.T) {
+				ask := func(host string) testcaddy.Response {
+					return s.Only(t, method, method+" "+path+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+				}
+				s.ask(t, "DELETE", "/not_found/report")
+				got, want := ask("dry.test"), ask("without.test")
+				got.Want(t, want.StatusCode, want.Content)
+				if !reflect.DeepEqual(got.Undated(), want.Undated()) || !reflect.DeepEqual(got.Trailer, want.Trailer) || !reflect.DeepEqual(got.TransferEncoding, want.TransferEncoding) {
+					t.Errorf("got the header %v, want %v", got.Header, want.Header)
+				}
+				s.want(t, "", fmt.Sprintf("dry.test%s: 1 kept, %d pages", path, pages))
+				if replaced := ask("on.test").Header.Get("X-Content-Type-Options") != ""; replaced != (pages == 1) {
+					t.Errorf("it is %v that the page replaces it", replaced)
+				}
+			})
+		}
+	}
+	s.ask(t, "DELETE", "/not_found/report")
+	s.Get(t, "http://dry.test/fine").Want(t, http.StatusOK, "fine")
+	s.miss(t, "GET", "http://dry.test/breaks") // the backend breaks off, and so does Caddy
+	s.want(t, "", "dry.test/breaks: 1 kept, 1 pages")
+}
