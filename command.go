@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -294,6 +295,7 @@ func printReport(w io.Writer, body []byte, width int) error {
 	if width > 0 {
 		var widest [5]int
 		for _, row := range rows {
+			row[1] = shorten(row[1], max(width/3, len("unanswered")))
 			for column, cell := range row {
 				widest[column] = max(widest[column], len(cell))
 			}
@@ -315,16 +317,19 @@ func printReport(w io.Writer, body []byte, width int) error {
 
 const columnGap = 2
 
-// why says what the 404s of an address were, with numbers if they were not all alike.
+// why says what the 404s of an address were, most of them first, with numbers if they were not all alike.
 func (a addressSnapshot) why() string {
-	var names, parts []string
-	for _, part := range []struct {
+	type kind struct {
 		n    uint64
 		name string
-	}{{a.Causes.Unanswered, "unanswered"}, {a.Causes.Error, "error"}, {a.Causes.Response, "response"}, {a.Kept - a.KeptPages, "kept"}, {a.KeptPages, "kept page"}} {
-		if part.n > 0 {
-			names = append(names, part.name)
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.name))
+	}
+	kinds := []kind{{a.Causes.Unanswered, "unanswered"}, {a.Causes.Error, "error"}, {a.Causes.Response, "response"}, {a.Kept - a.KeptPages, "kept"}, {a.KeptPages, "kept page"}}
+	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(b.n, a.n) })
+	var names, parts []string
+	for _, k := range kinds {
+		if k.n > 0 {
+			names = append(names, k.name)
+			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.name))
 		}
 	}
 	if len(names) == 1 {
