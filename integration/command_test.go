@@ -1,0 +1,340 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// command returns a caddy command with a home of its own, which is killed when the test ends.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = home
+	cmd.Env = append(os.Environ(), runsAsCaddy+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home)
+	return cmd
+}
+
+// run runs a caddy command to its end.
+func run(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			t.Fatal(err)
+		}
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// safeBuffer is a buffer that is read while it is written to.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// running is a caddy not-found that runs.
+type running struct {
+	*testcaddy.Client
+	addr, admin string // the latter is that of the admin API, if it has one
+	log         *safeBuffer
+}
+
+// startNotFound runs caddy not-found with flags until the test ends.
+func startNotFound(t *testing.T, flags ...string) *running {
+	t.Helper()
+	r := &running{addr: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t), log: new(safeBuffer)}
+	r.Client = testcaddy.HTTP11(t, r.addr)
+	cmd := command(t, append([]string{"not-found", "--listen", r.addr}, flags...)...)
+	cmd.Env = append(cmd.Env, "CADDY_ADMIN="+r.admin)
+	cmd.Stderr = r.log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Wait() // it is killed by then
+		if t.Failed() {
+			t.Log(r.log)
+		}
+	})
+	eventually(t, "it listens", func() bool {
+		conn, err := net.Dial("tcp", r.addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return r
+}
+
+// eventually waits until something is the case.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not so that %s", what)
+		}
+	}
+}
+
+func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
+	t.Parallel()
+	s := startNotFound(t)
+	for _, method := range []string{"GET", "POST", "DELETE"} {
+		for _, path := range []string{"/", "/docs/nothing?x=1", "/healthz", "/not_found/report"} {
+			s.Do(t, method, "http://a.test"+path, "X-Forwarded-Host: other.test").WantPage(t, method, "http://a.test"+path, "")
+		}
+	}
+	for _, f := range testcaddy.Formats {
+		s.Get(t, "http://a.test/", "Accept: "+f.MediaType).WantHeader(t, "Content-Type", f.ContentType)
+	}
+	if conn, err := net.Dial("tcp", s.admin); err == nil {
+		conn.Close()
+		t.Error("the admin API listens without --report")
+	}
+	if log := s.log.String(); strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
+		t.Errorf("without --access-log and --debug, it logs\n%s", log)
+	}
+}
+
+func TestNotFoundCommandFlags(t *testing.T) {
+	t.Parallel()
+	t.Run("all but the base URL", func(t *testing.T) {
+		t.Parallel()
+		template := testcaddy.TempFile(t, "404.html", "<p>{{.Message}}")
+		s := startNotFound(t, "--context-path=/app/", "--footer", "Powered by us", "--formats=text,html", "--template", template,
+			"--trusted-proxies=10.0.0.0/8,private_ranges", "--health-path=/healthz", "--report", "--access-log", "--debug")
+		const message = "No endpoint GET /app/missing.html."
+		s.Get(t, "http://a.test/x", "Accept: application/json", "X-Forwarded-Host: www.example.com", "X-Forwarded-Proto: https").
+			Want(t, http.StatusNotFound, "HTTP ERROR 404 "+message+"\nURI: https://www.example.com/x\nSTATUS: 404\nMESSAGE: "+message+"\nPowered by us\n")
+		s.Get(t, "http://a.test/x", "Accept: text/html").Want(t, http.StatusNotFound, "<p>"+message)
+		s.Get(t, "http://a.test/healthz").Want(t, http.StatusOK, "")
+		s.Do(t, "HEAD", "http://a.test/healthz").Want(t, http.StatusOK, "")
+		for _, tt := range [][2]string{{"POST", "/healthz"}, {"GET", "/healthz/x"}} {
+			if res := s.Do(t, tt[0], "http://a.test"+tt[1]); res.StatusCode != http.StatusNotFound {
+				t.Errorf("%s: got %s", tt, res.Status)
+			}
+		}
+
+		report := testcaddy.HTTP11(t, s.admin).Get(t, "http://"+s.admin+"/not_found/report?limit=1").Content
+		if !strings.Contains(report, `"count":4,`) || !strings.Contains(report, `"path":"/`) {
+			t.Errorf("got the report %s", report)
+		}
+		for _, message := range []string{`"msg":"handled request"`, `"msg":"wrote the 404 page"`} {
+			eventually(t, "the log has "+message, func() bool { return strings.Contains(s.log.String(), message) })
+		}
+	})
+	t.Run("base URL", func(t *testing.T) {
+		t.Parallel()
+		s := startNotFound(t, "--base-url", "https://www.example.com/app", "--trusted-proxies", "10.0.0.0/8")
+		s.Get(t, "http://a.test/x?y", "X-Forwarded-Host: other.test").WantPage(t, "GET", "https://www.example.com/app/x?y", "")
+	})
+	t.Run("trusted proxies are not others", func(t *testing.T) {
+		t.Parallel()
+		s := startNotFound(t, "--trusted-proxies", "10.0.0.0/8,::1")
+		s.Get(t, "http://a.test/x", "X-Forwarded-Host: other.test").WantPage(t, "GET", "http://a.test/x", "")
+	})
+	for name, tt := range map[string]struct{ flag, message string }{
+		"bad value":    {"--formats=pdf", "formats: unknown format"},
+		"no such file": {"--template=/nowhere/404.html", "template: reading the file"},
+		"argument":     {"page.html", `unexpected argument \"page.html\"; all options are flags`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, code := run(t, command(t, "not-found", "--listen=127.0.0.1:0", tt.flag))
+			if code != 1 || stdout != "" || !strings.Contains(stderr, tt.message) {
+				t.Errorf("got the exit code %d, %q and\n%s", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestExportTemplateCommandPrintsThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../page.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := run(t, command(t, "not-found", "export-template"))
+	if code != 0 || stdout != string(page) {
+		t.Errorf("got the exit code %d, %q and\n%s", code, stderr, stdout)
+	}
+	s := startNotFound(t, "--template", testcaddy.TempFile(t, "404.html", stdout))
+	res := s.Get(t, "http://a.test/x", "Accept: text/html")
+	if got := testcaddy.FieldsOf(t, res).URI; got != "http://a.test/x" {
+		t.Errorf("as a template, it renders the URI %q", got)
+	}
+}
+
+// TestReportCommand prints the report of the Caddy that runs in this process.
+func TestReportCommand(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\nerror /error 404\n}")
+	for i := range 20 {
+		s.miss(t, "GET", "http://c.test/"+strconv.Itoa(i))
+	}
+	for range 3 {
+		s.miss(t, "GET", "http://a.test/x?y")
+	}
+	s.miss(t, "GET", "http://b.test/error")
+	s.miss(t, "GET", "http://b.test/error", "Referer: http://b.test/blog?q")
+	config := testcaddy.TempFile(t, "Caddyfile", "{\nadmin "+s.admin+"\n}\n")
+	report := func(t *testing.T, flags ...string) *exec.Cmd {
+		return command(t, append([]string{"not-found", "report"}, flags...)...)
+	}
+	const (
+		first  = "3 unanswered 0 - a.test/x"
+		second = "2 error 1 http://b.test/blog b.test/error"
+	)
+
+	t.Run("table", func(t *testing.T) {
+		for name, tt := range map[string]struct {
+			flags []string
+			rows  int
+			first string
+		}{
+			"limit by default": {nil, 20, first},
+			"limit":            {[]string{"--limit=2"}, 2, first},
+			"no limit":         {[]string{"-n", "0"}, 22, first},
+			"linked":           {[]string{"--linked"}, 1, second},
+			"host":             {[]string{"--host=B.test"}, 1, second},
+			"host and limit":   {[]string{"--host=c.test", "--limit=7"}, 7, ""},
+			"address":          {[]string{"--address=tcp/" + s.admin, "--limit=1"}, 1, ""},
+			"config":           {[]string{"--config", config, "--limit=2"}, 2, first},
+			"config, adapter":  {[]string{"-c", config, "-a", "caddyfile", "-n", "2"}, 2, first},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				cmd := report(t, tt.flags...)
+				if !strings.Contains(strings.Join(tt.flags, ""), config) && name != "address" {
+					cmd.Env = append(cmd.Env, "CADDY_ADMIN="+s.admin)
+				}
+				stdout, stderr, code := run(t, cmd)
+				lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+				if code != 0 || len(lines) != tt.rows+3 {
+					t.Fatalf("got the exit code %d, %s and\n%s", code, stderr, stdout)
+				}
+				if since := s.report(t, "").Since.Local().Format(time.DateTime); lines[0] != "25 404s since "+since || lines[1] != "" {
+					t.Errorf("got %q and %q, want the count, the time %s and a blank line", lines[0], lines[1], since)
+				}
+				cells := func(line string) string { return strings.Join(strings.Fields(line), " ") }
+				if cells(lines[2]) != "COUNT WHY LINKS LAST LINK ADDRESS" || tt.first != "" && cells(lines[3]) != tt.first {
+					t.Errorf("got the table\n%s\nwant its first row to be %s", strings.Join(lines[2:], "\n"), tt.first)
+				}
+			})
+		}
+	})
+
+	t.Run("JSON", func(t *testing.T) {
+		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--json", "--limit=0", "--linked", "--host=b.test"))
+		var want bytes.Buffer
+		if err := json.Indent(&want, []byte(s.ask(t, "GET", "/not_found/report?linked=true").Content), "", "\t"); err != nil {
+			t.Fatal(err)
+		}
+		if code != 0 || stdout != want.String() {
+			t.Errorf("got the exit code %d, %s and\n%s\nwant\n%s", code, stderr, stdout, &want)
+		}
+	})
+
+	// fails runs the command, which must say why it fails, and print nothing else.
+	fails := func(t *testing.T, cmd *exec.Cmd, why string) {
+		t.Helper()
+		stdout, stderr, code := run(t, cmd)
+		if code != 1 || stdout != "" || !strings.Contains(stderr, why) || strings.ContainsAny(stderr, "\x1b\x00") {
+			t.Errorf("got the exit code %d, %q and\n%q\nwant 1 and %s", code, stdout, stderr, why)
+		}
+	}
+	t.Run("mistakes", func(t *testing.T) {
+		nobody := "127.0.0.1:" + testcaddy.FreePort(t)
+		for name, tt := range map[string]struct {
+			flags []string
+			why   string
+		}{
+			"no Caddy there":   {[]string{"--address=" + nobody}, "asking the admin API at " + nobody + ", which a Caddy with not_found should serve: "},
+			"no address":       {[]string{"--address=:port"}, "invalid admin address :port"},
+			"no config":        {[]string{"--config=/nowhere/Caddyfile"}, "determining the address of the admin API: "},
+			"limit":            {[]string{"--limit=-1"}, "limit: -1 is negative; 0 is all addresses"},
+			"limit of words":   {[]string{"--limit=ten"}, `invalid argument "ten"`},
+			"host":             {[]string{"--host="}, "host is empty; give it a value or leave it out"},
+			"argument":         {[]string{"/old"}, `unknown command "/old" for "caddy not-found report"`},
+			"unknown flag":     {[]string{"--sort"}, "unknown flag: --sort"},
+			"not of not_found": {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "404 page not found"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				cmd := report(t, tt.flags...)
+				cmd.Env = append(cmd.Env, "CADDY_ADMIN="+s.admin)
+				fails(t, cmd, tt.why)
+			})
+		}
+	})
+	t.Run("hostile answers", func(t *testing.T) {
+		evil := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != "GET" {
+				t.Errorf("got the method %s", r.Method)
+			}
+			switch r.URL.Query().Get("host") {
+			case "strings":
+				io.WriteString(w, `{"count":1,"addresses":[{"path":"/\u001b[2J\u0007\n\u009b","last_link":"\r\u001b"}]}`)
+			case "status":
+				http.Error(w, "\x1b[2J\x00", http.StatusInternalServerError)
+			default:
+				io.WriteString(w, "{\"\x1b[2J\x00\":1}")
+			}
+		})
+		fails(t, report(t, "--address", evil, "--reset"), `printing the report: invalid character`)
+		fails(t, report(t, "--address", evil, "--json", "--reset"), `printing the report: invalid character`)
+		fails(t, report(t, "--address", evil, "--host=status"), "HTTP 500")
+		stdout, _, code := run(t, report(t, "--address", evil, "--host=strings"))
+		if code != 0 || !strings.Contains(stdout, "/?[2J???") || strings.ContainsFunc(strings.ReplaceAll(stdout, "\n", ""), isControl) {
+			t.Errorf("got the exit code %d and %q", code, stdout)
+		}
+	})
+
+	t.Run("reset", func(t *testing.T) {
+		before := s.report(t, "")
+		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--reset", "--limit=1"))
+		if code != 0 || !strings.HasSuffix(stdout, "a.test/x\n") {
+			t.Errorf("got the exit code %d, %s and\n%s", code, stderr, stdout)
+		}
+		if r := s.report(t, ""); r.Count != 0 || !r.Since.After(before.Since) {
+			t.Errorf("after it, the report is %+v", r)
+		}
+		if stdout, _, code := run(t, report(t, "--address", s.admin)); code != 0 || !strings.HasPrefix(stdout, "0 404s since ") || strings.Count(stdout, "\n") != 1 {
+			t.Errorf("got the exit code %d and\n%s", code, stdout)
+		}
+	})
+	t.Run("no handler reports", func(t *testing.T) {
+		s.Reload(t, testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\nnot_found\n}", "admin "+s.admin)))
+		fails(t, report(t, "--address", s.admin), "no not_found handler of this Caddy reports; give one the option report")
+	})
+}
