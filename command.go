@@ -304,6 +304,7 @@ func printReport(w io.Writer, body []byte, width int) error {
 		left := width - widest[0] - widest[1] - widest[2] - 4*columnGap
 		address := max(min(widest[4], max(left-widest[3], left*2/3)), len("ADDRESS"))
 		link := max(left-address, len("LAST LINK"))
+		address = max(min(address, left-link), len("ADDRESS"))
 		for _, row := range rows {
 			row[3], row[4] = shorten(row[3], link), shorten(row[4], address)
 		}
