@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -337,4 +338,21 @@ func TestReportCommand(t *testing.T) {
 		s.Reload(t, testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\nnot_found\n}", "admin "+s.admin)))
 		fails(t, report(t, "--address", s.admin), "no not_found handler of this Caddy reports; give one the option report")
 	})
+}
+
+// TestCommandOfTheKubernetesExample runs what the manifest runs.
+func TestCommandOfTheKubernetesExample(t *testing.T) {
+	t.Parallel()
+	manifest, err := os.ReadFile("../examples/kubernetes/manifest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := regexp.MustCompile(`args: \[caddy, not-found, (.+)\]`).FindSubmatch(manifest)
+	probe := regexp.MustCompile(`readinessProbe:\s+httpGet:\s+path: (\S+)`).FindSubmatch(manifest)
+	if args == nil || probe == nil {
+		t.Fatalf("the manifest has no command or no probe:\n%s", manifest)
+	}
+	s := startNotFound(t, strings.Split(string(args[1]), ", ")...)
+	s.Get(t, "http://a.test"+string(probe[1])).Want(t, http.StatusOK, "")
+	s.Get(t, "http://10.0.0.1/x", "X-Forwarded-Proto: https", "X-Forwarded-Host: a.test").WantPage(t, "GET", "https://a.test/x", "")
 }
