@@ -29,7 +29,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	home := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = home
-	cmd.Env = append(os.Environ(), runsAsCaddy+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home)
+	cmd.Env = append(os.Environ(), runsAsCaddy+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home,
+		"GORACE=atexit_sleep_ms=0") // or a program with the race detector takes a second to exit
 	return cmd
 }
 
