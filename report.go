@@ -93,9 +93,10 @@ func (r *report) addKept(uri []byte, referer string, isPage bool) {
 }
 
 func (r *report) add(uri []byte, referer string, count func(*missedAddress)) {
-	var keyBuffer [maxKey]byte
-	var linkBuffer [4 * maxLink]byte // for a path may grow to three times its length before it is cut
-	key, link := appendKey(keyBuffer[:0], uri), appendLink(linkBuffer[:0], referer)
+	taken := takenPool.Get().(*struct{ key, link []byte })
+	defer takenPool.Put(taken)
+	taken.key, taken.link = appendKey(taken.key[:0], uri), appendLink(taken.link[:0], referer)
+	key, link := taken.key, taken.link
 	now := time.Now().UnixNano()
 
 	r.mu.Lock()
@@ -113,6 +114,9 @@ func (r *report) add(uri []byte, referer string, count func(*missedAddress)) {
 	}
 	a.last = max(a.last, now)
 }
+
+// takenPool has room for what is taken of a request.
+var takenPool = sync.Pool{New: func() any { return new(struct{ key, link []byte }) }}
 
 // admit makes room for a new address. Its counter starts from the lowest count there is, of which it may have had any
 // part.
@@ -139,32 +143,32 @@ func (r *report) admit(key string, now int64) *missedAddress {
 
 // appendKey appends the host of an address, a space and its path, without the query.
 func appendKey(b, uri []byte) []byte {
+	uri, _, _ = bytes.Cut(uri, []byte("?"))
 	path := uri
 	if i := bytes.IndexByte(uri, ':'); i >= 0 && bytes.HasPrefix(uri[i:], []byte("://")) {
 		path = uri[i+len("://"):]
-		end := bytes.IndexAny(path, "/?")
+		end := bytes.IndexByte(path, '/')
 		if end < 0 {
 			end = len(path)
 		}
-		for _, c := range path[:min(end, maxKey-1)] {
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A' // a host has no case
+		from := len(b)
+		b = append(b, path[:min(end, maxKey-1)]...)
+		for i := from; i < len(b); i++ {
+			if 'A' <= b[i] && b[i] <= 'Z' {
+				b[i] += 'a' - 'A' // a host has no case
 			}
-			b = append(b, c)
 		}
 		path = path[end:]
 	}
 	b = append(b, ' ')
-	path, _, _ = bytes.Cut(path, []byte("?"))
 	return append(b, cutEncoded(path, maxKey-len(b))...)
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing if that is no
 // absolute URL with an authority, or if that is too long to be a host's.
 func appendLink(b []byte, referer string) []byte {
-	if i := strings.IndexAny(referer, "?#"); i >= 0 {
-		referer = referer[:i]
-	}
+	referer, _, _ = strings.Cut(referer, "?")
+	referer, _, _ = strings.Cut(referer, "#")
 	scheme, rest, ok := strings.Cut(referer, "://")
 	if !ok || !isScheme(scheme) {
 		return b
