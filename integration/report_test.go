@@ -131,6 +131,8 @@ func everyWay(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) er
 		return caddyhttp.Error(http.StatusNotFound, nil)
 	case "json":
 		w.Header().Set("Content-Type", "application/json")
+	case "designed":
+		w.Header().Set("X-Error-Page", "1")
 	}
 	w.WriteHeader(http.StatusNotFound)
 	_, err := io.WriteString(w, `"theirs"`)
@@ -346,6 +348,9 @@ func TestReportCountsARequestOnce(t *testing.T) {
 	for name, tt := range map[string]struct{ site, target, want string }{
 		"a site that reports":                        {report, "/x", "1 unanswered"},
 		"a site that does not":                       {"not_found\n", "/x", ""},
+		"a site that does not, passed":               {"not_found\nWAY\n", "/x?json", ""},
+		"kept":                                       {"not_found {\nreport\nkeep header X-Error-Page *\n}\nWAY\n", "/x?designed", "1 kept, 0 pages"},
+		"kept in a dry run":                          {"not_found {\nreport\nreplace none\nkeep header X-Error-Page *\n}\nWAY\n", "/x?designed", "1 kept, 0 pages"},
 		"only the matching one reports":              {"not_found /other {\nreport\n}\nnot_found\n", "/x", ""},
 		"both report, unanswered":                    {report + inner(report), "/x", "1 unanswered"},
 		"both report, error":                         {report + inner(report+"WAY\n"), "/x?error", "1 error"},
