@@ -244,7 +244,6 @@ const (
 
 var (
 	digitBytes  = newByteSet(digits)
-	schemeBytes = newByteSet(letters + digits + "+-.")
 	hostBytes   = newByteSet(unreserved + subDelims)
 	pathBytes   = newByteSet(pathChars)
 	targetBytes = newByteSet(pathChars + "?") // a path and a query

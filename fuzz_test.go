@@ -343,7 +343,7 @@ func FuzzReport(f *testing.F) {
 		wantLink := ""
 		referer, _, _ = strings.Cut(referer, "#")
 		referer, _, _ = strings.Cut(referer, "?")
-		if m := absoluteForm.FindStringSubmatch(referer); m != nil && m[2] != "" && schemePattern.MatchString(m[1]) {
+		if m := absoluteForm.FindStringSubmatch(referer); m != nil && m[2] != "" && webPattern.MatchString(m[1]) {
 			if authority := m[3][strings.LastIndex(m[3], "@")+1:]; isAuthority(authority) && len(m[1]+"//"+authority) <= maxLink {
 				wantLink = m[1] + "//" + authority + m[4]
 			}
@@ -370,7 +370,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-var schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:$`)
+var webPattern = regexp.MustCompile(`^(?i:https?):$`)
 
 // checkCut checks that what is got has the characters of a URI alone, apart from one space, and means as much of what was
 // sent as there is room for.

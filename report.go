@@ -165,14 +165,14 @@ func appendKey(b, uri []byte) []byte {
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing if that is no
-// absolute URL with an authority, or if that is too long to be a host's.
+// http or https URL with a host, or if its host is too long to be one.
 func appendLink(b []byte, referer string) []byte {
 	referer, _, _ = strings.Cut(referer, "?")
 	referer, _, _ = strings.Cut(referer, "#")
-	scheme, rest, ok := strings.Cut(referer, "://")
-	if !ok || !isScheme(scheme) {
+	if !hasHTTPScheme(referer) {
 		return b
 	}
+	scheme, rest, _ := strings.Cut(referer, "://")
 	authority, path := rest, ""
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		authority, path = rest[:i], rest[i:]
@@ -186,11 +186,6 @@ func appendLink(b []byte, referer string) []byte {
 	b = append(b, authority...)
 	b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
 	return cutEncoded(b, maxLink)
-}
-
-// isScheme reports whether s is the scheme of a URI (RFC 3986, section 3.1).
-func isScheme(s string) bool {
-	return s != "" && 'a' <= s[0]|0x20 && s[0]|0x20 <= 'z' && consistsOf(s, &schemeBytes)
 }
 
 // cutEncoded cuts b to n bytes, but not within a percent-encoded one.
