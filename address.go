@@ -204,7 +204,11 @@ func parseBaseURL(e expandable) (string, error) {
 // hasHTTPScheme reports whether s begins as an http or https URL does.
 func hasHTTPScheme(s string) bool {
 	scheme, _, ok := strings.Cut(s, "://")
-	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+	return ok && isHTTP(scheme)
+}
+
+func isHTTP(scheme string) bool {
+	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
 // validAuthority reports whether s is a host with an optional port (RFC 3986, section 3.2). It may not have

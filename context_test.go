@@ -15,7 +15,7 @@ func TestContextEndsWithTheRequestOrEarlier(t *testing.T) {
 	type key struct{}
 	for name, end := range map[string]func(cancel context.CancelFunc, c *cancelableContext){
 		"request": func(cancel context.CancelFunc, _ *cancelableContext) { cancel() },
-		"earlier": func(_ context.CancelFunc, c *cancelableContext) { c.derive().cancel() },
+		"earlier": func(_ context.CancelFunc, c *cancelableContext) { c.cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
@@ -37,7 +37,7 @@ func TestContextEndsWithTheRequestOrEarlier(t *testing.T) {
 
 	t.Run("before anything asked", func(t *testing.T) {
 		c := &cancelableContext{Context: t.Context()}
-		c.derive().cancel()
+		c.cancel()
 		<-c.Done()
 		if c.Err() != context.Canceled || t.Context().Err() != nil {
 			t.Errorf("got %v, of the request %v", c.Err(), t.Context().Err())
@@ -54,7 +54,7 @@ func TestReleasedContextGoesOn(t *testing.T) {
 	kept := context.WithValue(c, key{}, "value") // by a handler, in the request
 	before, stop := context.WithCancel(c)
 	defer stop()
-	end := c.derive().cancel
+	end := c.cancel
 	end()
 	c.release()
 	end() // by a timer that was late

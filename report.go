@@ -169,10 +169,10 @@ func appendKey(b, uri []byte) []byte {
 func appendLink(b []byte, referer string) []byte {
 	referer, _, _ = strings.Cut(referer, "?")
 	referer, _, _ = strings.Cut(referer, "#")
-	if !hasHTTPScheme(referer) {
+	scheme, rest, ok := strings.Cut(referer, "://")
+	if !ok || !isHTTP(scheme) {
 		return b
 	}
-	scheme, rest, _ := strings.Cut(referer, "://")
 	authority, path := rest, ""
 	if i := strings.IndexByte(rest, '/'); i >= 0 {
 		authority, path = rest[:i], rest[i:]

@@ -65,8 +65,8 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		server:                header["Server"],
 		csp:                   header["Content-Security-Policy"],
 	}
-	if h.Report {
-		rw.request.referer = r.Referer()
+	if referer := r.Header["Referer"]; h.Report && len(referer) > 0 {
+		rw.request.referer = referer[0]
 	}
 	rw.request.replacer.Map(noCause)
 	// assign in place: Caddy's replacer holds this *http.Request
@@ -229,7 +229,7 @@ func hasPrefixFold(s, prefix string) bool {
 func (rw *responseWriter) replace(c cause) {
 	rw.state = replaced
 	rw.replaced = &replacedResponse{
-		cancel:   time.AfterFunc(maxStall, rw.context.derive().cancel),
+		cancel:   time.AfterFunc(maxStall, rw.context.cancel),
 		deadline: time.Now().Add(maxDrainTime),
 	}
 
