@@ -228,14 +228,4 @@ func isQuoted(s string) bool {
 }
 
 // trimSpace trims optional whitespace (RFC 9110, section 5.6.3).
-func trimSpace(s string) string {
-	for s != "" && isSpace(s[0]) {
-		s = s[1:]
-	}
-	for s != "" && isSpace(s[len(s)-1]) {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+func trimSpace(s string) string { return strings.Trim(s, " \t") }

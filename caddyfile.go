@@ -121,8 +121,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		given[option] = true
 
 		if option == "keep" {
-			segment := d.NewFromNextSegment()
-			if err := h.setKeep(segment); err != nil {
+			if err := h.setKeep(d.NewFromNextSegment()); err != nil {
 				return err
 			}
 			continue

@@ -62,7 +62,7 @@ missed: then it serves the report, which 'caddy not-found report' prints.
 			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
 			flags.String("health-path", "", "The path of a health check, which gets an empty 200")
 			flags.Bool("report", false, "Report which addresses are missed, on the admin API")
-			flags.BoolP("access-log", "", false, "Enable the access log")
+			flags.Bool("access-log", false, "Enable the access log")
 			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
 			cmd.RunE = caddycmd.WrapCommandFuncForCobra(cmdNotFound)
 			cmd.AddCommand(reportCommand(), exportCommand())

@@ -119,7 +119,7 @@ func (rw *responseWriter) WriteHeader(status int) {
 				return
 			}
 			rw.kept = rw.handler.Report
-			rw.keptPage = rw.kept && !rw.isKept() && isPage(rw.request.Method, rw.Header())
+			rw.keptPage = rw.kept && rw.isReplaceablePage()
 		}
 	}
 	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
@@ -159,22 +159,24 @@ func (rw *responseWriter) reachedEnd() bool {
 func (rw *responseWriter) replaces() (cause, bool) {
 	// At the end of an error route Caddy writes the bare status of the error. What arrives here is still that
 	// error, not a response.
-	header := rw.Header()
 	handled, _ := rw.context.Value(caddyhttp.ErrorCtxKey).(error)
-	if isNotFound(handled) && header.Get("Content-Type") == "" {
+	if isNotFound(handled) && rw.Header().Get("Content-Type") == "" {
 		return causeError, true
 	}
 
-	switch {
-	case rw.isKept():
-		return 0, false
-	case rw.handler.Replace == replaceAll:
-		return causeResponse, true
-	case rw.handler.Replace == replaceNone:
+	switch rw.handler.Replace {
+	case replaceAll:
+		return causeResponse, !rw.isKept()
+	case replaceNone:
 		return 0, false
 	default:
-		return causeResponse, isPage(rw.request.Method, header)
+		return causeResponse, rw.isReplaceablePage()
 	}
+}
+
+// isReplaceablePage reports whether `replace pages` replaces a 404 response.
+func (rw *responseWriter) isReplaceablePage() bool {
+	return !rw.isKept() && isPage(rw.request.Method, rw.Header())
 }
 
 // isKept reports whether a 404 response is never replaced.
