@@ -21,10 +21,9 @@ import (
 func (s *site) allocations(t *testing.T, r *http.Request) float64 {
 	t.Helper()
 	return testing.AllocsPerRun(1000, func() {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		w := &discard{http.Header{"Server": {"Caddy"}}}
-		if err := s.serve(w, prepare(w, r.WithContext(ctx))); err != nil {
+		w, received, end := receive(r)
+		defer end()
+		if err := s.serve(w, received); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -159,6 +159,14 @@ func incoming(t testing.TB, target string, fields ...string) *http.Request {
 	return r.WithContext(ctx)
 }
 
+// receive prepares a request as Caddy's server does, with a writer that discards the response. As net/http does, it gives
+// each request a context of its own, which the caller ends after the response.
+func receive(r *http.Request) (w *discard, prepared *http.Request, end context.CancelFunc) {
+	ctx, end := context.WithCancel(r.Context())
+	w = &discard{http.Header{"Server": {"Caddy"}}}
+	return w, prepare(w, r.WithContext(ctx)), end
+}
+
 // discard is the writer of a client that takes everything.
 type discard struct{ header http.Header }
 
@@ -190,12 +198,7 @@ func (s *site) benchmarkEach(b *testing.B, next func() *http.Request) {
 		b.StopTimer()
 		collectGarbage()
 		for i := range now {
-			// net/http gives each request a context of its own, and ends it after the response
-			r := next()
-			ctx, cancel := context.WithCancel(r.Context())
-			now[i].w = &discard{http.Header{"Server": {"Caddy"}}}
-			now[i].r = prepare(now[i].w, r.WithContext(ctx))
-			now[i].end = cancel
+			now[i].w, now[i].r, now[i].end = receive(next())
 		}
 		b.StartTimer()
 		for _, each := range now {
@@ -422,10 +425,11 @@ func BenchmarkReport(b *testing.B) {
 						if name == "unknown" {
 							unknown(r)
 						}
-						w := &discard{http.Header{"Server": {"Caddy"}}}
-						if err := s.serve(w, prepare(w, r)); err != nil {
+						w, received, end := receive(r)
+						if err := s.serve(w, received); err != nil {
 							b.Error(err)
 						}
+						end()
 					}
 				})
 			})
