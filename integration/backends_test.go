@@ -4,13 +4,11 @@ package integration
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -84,16 +82,7 @@ require("http").createServer((req, res) => {
 	var caddyfile strings.Builder
 	for name, port := range backends {
 		addr := "127.0.0.1:" + port
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			conn, err := net.Dial("tcp", addr)
-			if err == nil {
-				conn.Close()
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s does not answer: %v", name, err)
-			}
-		}
+		awaitListener(t, name, addr)
 		fmt.Fprintf(&caddyfile, "http://%[1]s.test:0 {\nnot_found\nreverse_proxy %[2]s\n}\nhttp://bare-%[1]s.test:0 {\nreverse_proxy %[2]s\n}\n", name, addr)
 	}
 	s := testcaddy.Start(t, caddyfile.String())

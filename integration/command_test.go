@@ -89,24 +89,8 @@ func startNotFound(t *testing.T, flags ...string) *running {
 			t.Log(r.log)
 		}
 	})
-	eventually(t, "it listens", func() bool {
-		conn, err := net.Dial("tcp", r.addr)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
+	awaitListener(t, "caddy not-found", r.addr)
 	return r
-}
-
-// eventually waits until something is the case.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it is not so that %s", what)
-		}
-	}
 }
 
 func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {

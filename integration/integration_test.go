@@ -3,8 +3,10 @@
 package integration
 
 import (
+	"net"
 	"os"
 	"testing"
+	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
@@ -21,3 +23,25 @@ func TestMain(m *testing.M) {
 }
 
 const runsAsCaddy = "NOT_FOUND_TEST_RUNS_AS_CADDY"
+
+// awaitListener waits until a program that the test started listens.
+func awaitListener(t *testing.T, program, addr string) {
+	t.Helper()
+	eventually(t, program+" listens at "+addr, func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+}
+
+// eventually waits until something is the case.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not so that %s", what)
+		}
+	}
+}
