@@ -23,7 +23,6 @@ type clientRequest struct {
 	host, accept                  string
 	forwardedHost, forwardedProto string // of a trusted proxy: the last line, as reverse_proxy takes it
 	referer                       string // only for the report
-	grpc                          bool
 }
 
 func newClientRequest(r *http.Request) clientRequest {
@@ -35,9 +34,6 @@ func newClientRequest(r *http.Request) clientRequest {
 	if trusted, _ := c.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
 		c.forwardedHost = last(r.Header["X-Forwarded-Host"])
 		c.forwardedProto = last(r.Header["X-Forwarded-Proto"])
-	}
-	if r.ProtoMajor >= 2 {
-		c.grpc = isGRPC(last(r.Header["Content-Type"]))
 	}
 	if accept := r.Header["Accept"]; len(accept) == 1 {
 		c.accept = accept[0]
@@ -66,6 +62,54 @@ func (r *clientRequest) original() (method, target string) {
 func (r *clientRequest) cause() string {
 	name, _ := r.replacer.GetString(causePlaceholder)
 	return name
+}
+
+// A not_found that decides about a 404 says so to the others that its response passes on its way, in the replacer.
+const (
+	// decidedPlaceholder is set once it was decided, to whether that was in a response route of intercept.
+	decidedPlaceholder = "http.not_found.decided"
+
+	// countedPlaceholder is set once a 404 response that passed is counted.
+	countedPlaceholder = "http.not_found.counted"
+)
+
+// decide says that a 404 is a page, with a name of a cause, or a response that passes, with nil.
+func (r *clientRequest) decide(cause any) {
+	r.replacer.Set(decidedPlaceholder, r.isIntercepted())
+	if cause != nil {
+		r.replacer.Set(causePlaceholder, cause)
+	}
+}
+
+// isDecided reports whether another not_found further down the chain has decided about the 404 that arrives. If
+// intercept has made a response of its own since, nobody has.
+func (r *clientRequest) isDecided() bool {
+	inRoute, decided := r.replacer.Get(decidedPlaceholder)
+	if decided && inRoute == false && r.isIntercepted() {
+		r.forget()
+		return false
+	}
+	return decided
+}
+
+// forget forgets what was decided.
+func (r *clientRequest) forget() {
+	r.replacer.Delete(decidedPlaceholder)
+	r.replacer.Delete(causePlaceholder)
+}
+
+// isIntercepted reports whether intercept has taken a response, and runs its response routes or ran them.
+func (r *clientRequest) isIntercepted() bool {
+	status, _ := r.replacer.Get("http.intercept.status_code")
+	return status != nil && status != 0 // which it sets where nothing answered
+}
+
+// isHandledResponse reports whether a handler has taken a response, as intercept and reverse_proxy do for their response
+// routes, where its header fields may still be set. forward_auth goes on after a 2xx, of which it sets none.
+func (r *clientRequest) isHandledResponse() bool {
+	status, _ := r.replacer.Get("http.reverse_proxy.status_code")
+	code, _ := status.(int)
+	return code >= 300 || r.isIntercepted()
 }
 
 // unhandledVar is the variable that Caddy sets at the end of the chain.

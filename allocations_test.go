@@ -39,14 +39,12 @@ func TestAllocations(t *testing.T) {
 			w.WriteHeader(http.StatusOK)
 			return nil
 		}, 1},
-		// http.Transport derives a context for each request: the cancelable one, its function, its channel, and the map
-		// and the first entries of its children
 		"a response that passes after an upstream was asked": {func(w http.ResponseWriter, r *http.Request) error {
-			_, cancel := context.WithCancel(r.Context())
+			_, cancel := context.WithCancel(r.Context()) // as http.Transport does
 			defer cancel()
 			w.WriteHeader(http.StatusOK)
 			return nil
-		}, 6},
+		}, 1},
 	} {
 		if got := compile(t, "not_found", tt.next).allocations(t, r) - compile(t, "calls_next", tt.next).allocations(t, r); got > tt.most {
 			t.Errorf("%s: got %v allocations, want at most %v", name, got, tt.most)
@@ -58,8 +56,8 @@ func TestAllocations(t *testing.T) {
 		for _, target := range []string{benchmarkTarget, "/" + strings.Repeat("<", 2_000)} {
 			r := incoming(t, "/", "Accept: "+client.accept)
 			r.RequestURI = target
-			if got := answering.allocations(t, r) - nothing.allocations(t, r); got > 3 {
-				t.Errorf("the page for %s, %.20s: got %v allocations, want at most 3", client.name, target, got)
+			if got := answering.allocations(t, r) - nothing.allocations(t, r); got > 4 {
+				t.Errorf("the page for %s, %.20s: got %v allocations, want at most 4", client.name, target, got)
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package notfound
 
 import (
+	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -30,8 +32,7 @@ var causeValues = [numCauses]any{
 	causeResponse:   causeNames[causeResponse],
 }
 
-// causePlaceholder holds the cause of the page that was written for a request; it is empty where none was. It
-// is also how a handler knows a page that comes from another not_found further down the chain.
+// causePlaceholder holds the cause of the page that was written for a request; it is empty where none was.
 const causePlaceholder = "http.not_found.cause"
 
 // noCause makes the placeholder known, and empty, until it is set.
@@ -46,7 +47,7 @@ func noCause(key string) (any, bool) {
 // the 404 error, if there is one.
 func (rw *responseWriter) answer(c cause, err error) {
 	h := rw.handler
-	rw.request.replacer.Set(causePlaceholder, causeValues[c])
+	rw.request.decide(causeValues[c])
 	rw.request.markHandled()
 	h.pages[c].Inc()
 
@@ -82,18 +83,24 @@ func (rw *responseWriter) answer(c cause, err error) {
 	}
 }
 
-// prepareHeader removes the header fields that describe other content than the page, and gives a replaced
-// response's fields about its server and its policy back to the site.
+// prepareHeader removes the fields of a response that the page replaces which describe its content, and gives those
+// about its server and its policies back to the site. Where nothing is replaced, what the site has set stays.
 func (rw *responseWriter) prepareHeader(c cause) {
 	header := rw.Header()
-	for field := range header {
-		if describesContent(field) {
-			delete(header, field)
-		}
+	if c == causeResponse {
+		clear(header) // of what came after the response's header: trailers
+		maps.Copy(header, rw.replaced.header)
+	}
+	if c == causeResponse || describesAnyContent(header) && rw.request.isHandledResponse() {
+		maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
 	}
 	if c == causeResponse {
-		restore(header, "Server", rw.server)
-		restore(header, "Content-Security-Policy", rw.csp)
+		if header["Server"] != nil { // it may have been taken away, too
+			restore(header, "Server", rw.server)
+		}
+		site := cmp.Or(rw.policies, new(policies))
+		restore(header, "Content-Security-Policy", site.contentSecurityPolicy)
+		restore(header, "Content-Security-Policy-Report-Only", site.contentSecurityPolicyReportOnly)
 	}
 }
 
@@ -109,7 +116,8 @@ func restore(header http.Header, field string, values []string) {
 // setHeader sets the header fields of a page. csp is the Content-Security-Policy that the representation needs,
 // which the site's own overrides.
 func (rw *responseWriter) setHeader(f *format, length int, csp string) {
-	header, values := rw.Header(), rw.values[:0]
+	// The values are not shared between responses: Caddy's header handler changes values in place.
+	header, values := rw.Header(), make([]string, 0, 6)
 	set := func(field, value string) {
 		values = append(values, value)
 		header[field] = values[len(values)-1 : len(values) : len(values)]
@@ -135,6 +143,15 @@ func (rw *responseWriter) setHeader(f *format, length int, csp string) {
 	}
 }
 
+func describesAnyContent(header http.Header) bool {
+	for field := range header {
+		if describesContent(field) {
+			return true
+		}
+	}
+	return false
+}
+
 // describesContent reports whether a header field describes the content that a page replaces, or acts on it.
 // In IANA's registry of HTTP field names, these do:
 //
@@ -151,8 +168,8 @@ func (rw *responseWriter) setHeader(f *format, length int, csp string) {
 // with a Grpc-Status for messages.
 func describesContent(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
-	case "Content-Security-Policy":
-		return false // it is restored, or the site's
+	case "Content-Security-Policy", "Content-Security-Policy-Report-Only":
+		return false // they are restored, or the site's
 	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
 		"Alternates", "Tcn", "Variant-Vary", "Uri", "Derived-From", "Default-Style", "Pics-Label", "Mime-Version",
 		"Odata-Version", "Oslc-Core-Version", "Schedule-Tag", "Preference-Applied", "Cmsd-Static", "Amp-Cache-Transform",

@@ -20,12 +20,14 @@ import (
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	rw := newResponseWriter(w, r, h)
 	err := rw.serve(next)
-	if rw.isAnswered() {
-		return err
-	}
-
-	handled, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
+	handled := handledError(r)
 	switch {
+	case rw.state == passed:
+		return err
+	case rw.state == replaced:
+		rw.answer(causeResponse, nil)
+	case rw.state == errorStatus:
+		rw.answer(causeError, handled)
 	case handled != nil && !isNotFound(handled):
 		return err
 	case isNotFound(err):

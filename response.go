@@ -2,57 +2,62 @@ package notfound
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// responseWriter passes a response on as it comes, unless it is a 404 page: then it writes its own page in
-// that one's place, and drains and discards what follows. It buffers nothing.
+// responseWriter passes a response on as it comes, unless it is a 404 page: then nothing of it leaves, and the page is
+// written in its place once the next handler has returned. It buffers nothing.
 //
 // A handler may keep its writer after it returned, so there is a new one for each request.
 type responseWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	handler *Handler // its configuration
 	request clientRequest
-	context cancelableContext
 	state   state
 
-	// whether a 404 response passed that is to be counted, and whether it is a page
+	// whether a 404 response passed that is to be counted, and whether `replace pages` would have replaced it
 	kept, keptPage bool
 
-	// what the header fields were before the next handler, which a replaced response gives back
-	server, csp []string
+	// what the next handlers may overwrite, and a replaced response gives back
+	server   []string
+	policies *policies // nil: none
 
-	// the values of a page's header fields; they can't be shared between responses, for Caddy's header handler
-	// changes values in place
-	values [6]string
+	// the header when the error route began, if the handled error is a 404
+	errorHeader http.Header
 
 	replaced *replacedResponse // nil unless the page replaces a response
 }
 
-// replacedResponse is what is left of a response once the page replaces it.
+// policies are the values of the header fields of the same names.
+type policies struct{ contentSecurityPolicy, contentSecurityPolicyReportOnly []string }
+
+// replacedResponse is what is left of a response that the page replaces.
 type replacedResponse struct {
-	sent      http.Header // the header of the page
-	cancel    *time.Timer // which cancels the exchange with the upstream
-	deadline  time.Time   // when it does at the latest
-	discarded int         // bytes of the body
+	header   http.Header // as it was when the response began
+	drained  int64       // bytes of the body
+	deadline time.Time   // from when on a write fails
 }
 
 // state is what has become of a response.
 type state uint8
 
 const (
-	pending    state = iota // nothing was written yet
-	statusless              // the status 0 was written, for no answer
-	passed                  // the next handler answers
-	replaced                // the page takes the place of the next handler's response
+	pending     state = iota // nothing was written yet
+	empty                    // an empty write implied a 200, but nothing has left
+	statusless               // a middleware wrote status 0: nothing answered
+	errorStatus              // the status of the handled error was written, and nothing else; nothing has left
+	passed                   // the next handler answers
+	replaced                 // the page takes the place of the next handler's response
 )
 
 func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *responseWriter {
@@ -61,22 +66,31 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
 		handler:               h,
 		request:               newClientRequest(r),
-		context:               cancelableContext{Context: r.Context()},
 		server:                header["Server"],
-		csp:                   header["Content-Security-Policy"],
+	}
+	csp, reportOnly := header["Content-Security-Policy"], header["Content-Security-Policy-Report-Only"]
+	if csp != nil || reportOnly != nil {
+		rw.policies = &policies{csp, reportOnly}
+	}
+	if isNotFound(handledError(r)) {
+		rw.errorHeader = maps.Clone(header)
 	}
 	if referer := r.Header["Referer"]; h.Report && len(referer) > 0 {
 		rw.request.referer = referer[0]
 	}
+	rw.request.forget() // what another not_found decided that this one is not around
 	rw.request.replacer.Map(noCause)
-	// assign in place: Caddy's replacer holds this *http.Request
-	*r = *r.WithContext(&rw.context)
 	return rw
 }
 
-// serve calls the next handler. Once the page has replaced its response, nothing that it does can cost the
-// client the page: not the trailers that it adds, not the error that it returns, and not the panic by which
-// reverse_proxy aborts a response that it cannot copy to the end.
+// handledError returns the error that an error route handles.
+func handledError(r *http.Request) error {
+	err, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
+	return err
+}
+
+// serve calls the next handler. Once its response is replaced, nothing that it does can cost the client the page: not
+// the error that it returns, and not the panic by which reverse_proxy aborts a response that it cannot copy to the end.
 func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 	defer func() {
 		if rw.kept {
@@ -85,42 +99,35 @@ func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 		if rw.state != replaced {
 			return
 		}
-		rw.replaced.cancel.Stop()
-		rw.context.release()
-		if p := recover(); p != nil && (p != http.ErrAbortHandler || rw.replaced.sent == nil) {
+		if p := recover(); p != nil && p != http.ErrAbortHandler {
 			panic(p)
 		}
-		header := rw.Header()
-		clear(header)
-		maps.Copy(header, rw.replaced.sent)
 		err = nil
 	}()
 	return next.ServeHTTP(rw, rw.request.Request)
 }
 
-// isAnswered reports whether the client has, or will have, a response.
-func (rw *responseWriter) isAnswered() bool { return rw.state == passed || rw.state == replaced }
-
 // WriteHeader decides what becomes of the response.
 func (rw *responseWriter) WriteHeader(status int) {
-	if rw.state == replaced || rw.state == statusless {
-		return
-	}
-	if rw.state == pending {
-		if rw.isUnanswered(status) {
+	switch rw.state {
+	case pending:
+		switch {
+		case rw.isUnanswered(status):
 			if status == 0 {
 				rw.state = statusless
 			}
 			return
+		case status != http.StatusNotFound:
+		case rw.isErrorStatus():
+			rw.state = errorStatus
+			return
+		case rw.replaces():
+			rw.replace()
+			return
 		}
-		if status == http.StatusNotFound && rw.request.cause() == "" { // no page from further down the chain
-			if c, ok := rw.replaces(); ok {
-				rw.replace(c)
-				return
-			}
-			rw.kept = rw.handler.Report
-			rw.keptPage = rw.kept && rw.isReplaceablePage()
-		}
+	case passed:
+	default:
+		return // as net/http, which takes the first status
 	}
 	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
 		rw.state = passed
@@ -148,30 +155,55 @@ func (rw *responseWriter) isUnanswered(status int) bool {
 // reachedEnd reports whether the request reached the end of the chain, where Caddy marks it. The response routes
 // of intercept have an end of their own, without the mark.
 func (rw *responseWriter) reachedEnd() bool {
-	if rw.request.isUnhandled() {
-		return true
-	}
-	_, intercepted := rw.request.replacer.Get("http.intercept.status_code")
-	return intercepted
+	return rw.request.isUnhandled() || rw.request.isIntercepted()
 }
 
-// replaces reports whether the page takes the place of a 404 response, and the cause that it is then written for.
-func (rw *responseWriter) replaces() (cause, bool) {
-	// At the end of an error route Caddy writes the bare status of the error. What arrives here is still that
-	// error, not a response.
-	handled, _ := rw.context.Value(caddyhttp.ErrorCtxKey).(error)
-	if isNotFound(handled) && rw.Header().Get("Content-Type") == "" {
-		return causeError, true
+// isErrorStatus reports whether a 404 is what Caddy itself writes at the end of an error route: the bare status of the
+// handled error. A responder would have set a field of its own, if only to nil. reverse_proxy takes Server away and adds
+// to Via.
+func (rw *responseWriter) isErrorStatus() bool {
+	before, header := rw.errorHeader, rw.Header()
+	if before == nil || len(header["Via"]) > len(before["Via"]) || header["Server"] == nil && before["Server"] != nil {
+		return false
 	}
+	for field := range header {
+		switch _, there := before[field]; {
+		case there:
+		case field == "Etag", field == "Last-Modified", field == "Accept-Ranges", field == "Date", field == "Trailer",
+			hasPrefixFold(field, "Content-"):
+			return false
+		}
+	}
+	return true
+}
 
-	switch rw.handler.Replace {
-	case replaceAll:
-		return causeResponse, !rw.isKept()
-	case replaceNone:
-		return 0, false
-	default:
-		return causeResponse, rw.isReplaceablePage()
+// isResponse makes a 404 that looked like the status of the handled error a response, because more than that is
+// written or flushed.
+func (rw *responseWriter) isResponse() {
+	rw.errorHeader, rw.state = nil, pending
+	rw.WriteHeader(http.StatusNotFound)
+}
+
+// replaces reports whether the page takes the place of a 404 response. If it does not, the response passes all other
+// not_found handlers on its way, too: of one inside another the inner one decides.
+func (rw *responseWriter) replaces() bool {
+	if !rw.request.isDecided() {
+		var replaces bool
+		switch rw.handler.Replace {
+		case replaceAll:
+			replaces = !rw.isKept()
+		case replaceNone:
+		default:
+			replaces = rw.isReplaceablePage()
+		}
+		if replaces {
+			return true
+		}
+		rw.request.decide(nil)
 	}
+	rw.kept = rw.handler.Report
+	rw.keptPage = rw.kept && rw.isReplaceablePage()
+	return false
 }
 
 // isReplaceablePage reports whether `replace pages` replaces a 404 response.
@@ -184,20 +216,17 @@ func (rw *responseWriter) isKept() bool {
 	return rw.handler.Keep != nil && rw.handler.Keep.Match(http.StatusNotFound, rw.Header())
 }
 
-// countKept counts a 404 response that passed in the report, once the other handlers that it passes had the choice: one
-// before this one may replace it, and one after this one may have counted it.
+// countKept counts a 404 response that passed in the report, unless another not_found further down the chain has counted
+// it, or wrote it.
 func (rw *responseWriter) countKept() {
-	if _, counted := rw.request.replacer.Get(keptPlaceholder); counted || rw.request.cause() != "" {
+	if _, counted := rw.request.replacer.Get(countedPlaceholder); counted || rw.request.cause() != "" {
 		return
 	}
-	rw.request.replacer.Set(keptPlaceholder, true)
+	rw.request.replacer.Set(countedPlaceholder, true)
 	p := rw.handler.page.newPage(&rw.request)
 	defer p.free()
 	missed.addKept(p.uri, rw.request.referer, rw.keptPage)
 }
-
-// keptPlaceholder is set once a 404 response that passed is counted.
-const keptPlaceholder = "http.not_found.kept"
 
 // isPage reports whether a response with these header fields is something that people look at, or nothing at
 // all, rather than an answer for a program.
@@ -227,62 +256,73 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// replace writes the page in place of the next handler's response.
-func (rw *responseWriter) replace(c cause) {
+// replace makes the page take the place of the response, of which nothing leaves from now on.
+func (rw *responseWriter) replace() {
 	rw.state = replaced
-	rw.replaced = &replacedResponse{
-		cancel:   time.AfterFunc(maxStall, rw.context.cancel),
-		deadline: time.Now().Add(maxDrainTime),
-	}
-
-	rw.answer(c, nil)
-	// The client need not wait until the old body is drained. A gRPC client must: a flush leaves an empty last
-	// DATA frame, which grpc-go takes for a stream without its trailers.
-	if !rw.request.grpc {
-		_ = http.NewResponseController(rw.ResponseWriter).Flush()
-	}
-	rw.replaced.sent = maps.Clone(rw.Header())
+	rw.replaced = &replacedResponse{header: rw.Header().Clone(), deadline: time.Now().Add(maxDrainTime)}
 }
 
-// We drain a replaced body so that the upstream connection can be reused. The client has its page by then, but
-// over HTTP/1.1 its next request waits. So the exchange is canceled when the body is too long (net/http has the
-// same limit for the rest of a request's body), makes no progress, or takes too long in all.
+// A replaced body is drained, so that the connection to the upstream can be reused. The client waits for that, so it
+// may neither be too long (net/http has the same limit for the rest of a request's body) nor go on for too long.
 const (
-	maxDiscarded = 256 << 10 // bytes
-	maxStall     = 800 * time.Millisecond
-	maxDrainTime = 3 * time.Second
+	maxDrained   = 256 << 10 // bytes
+	maxDrainTime = 2 * time.Second
 )
 
 var errReplaced = errors.New("the 404 page replaced this response")
 
-// discard counts n bytes of the body, and fails when there are too many.
-func (r *replacedResponse) discard(n int) (int, error) {
-	if r.discarded += n; r.discarded > maxDiscarded {
+// drain takes n bytes of the body.
+func (r *replacedResponse) drain(n int) (int, error) {
+	r.drained += int64(n)
+	if r.drained > maxDrained || time.Now().After(r.deadline) && r.header.Get("Content-Length") != strconv.FormatInt(r.drained, 10) {
 		return 0, errReplaced
 	}
-	r.cancel.Reset(min(maxStall, time.Until(r.deadline)))
 	return n, nil
 }
 
 func (rw *responseWriter) Write(p []byte) (int, error) {
-	switch {
-	case rw.state == replaced:
-		return rw.replaced.discard(len(p))
-	case rw.state == statusless:
-		return len(p), nil
-	case rw.state == pending && len(p) == 0 && rw.request.isUnhandled():
-		return 0, nil // from a middleware whose buffer is empty
+	if rw.state == errorStatus && len(p) > 0 {
+		rw.isResponse()
 	}
-	rw.state = passed
+	switch rw.state {
+	case replaced:
+		return rw.replaced.drain(len(p))
+	case statusless:
+		return len(p), nil
+	case passed:
+	default:
+		if len(p) == 0 { // nothing written is nothing written, and a 404 error may follow
+			if rw.state == pending {
+				rw.state = empty
+			}
+			return 0, nil
+		}
+		rw.state = passed
+	}
 	return rw.ResponseWriter.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom, down to the connection where Caddy does.
 func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
-	if rw.state == replaced || rw.state == statusless || rw.state == pending && rw.request.isUnhandled() {
-		return io.Copy(writerFunc(rw.Write), r) // a writer without ReadFrom, which would call itself
+	if rw.state != passed {
+		// an empty read is an empty write, but net/http would send the header for it
+		var first [1]byte
+		if _, err := io.ReadFull(r, first[:]); err != nil {
+			_, _ = rw.Write(nil)
+			if err == io.EOF {
+				err = nil
+			}
+			return 0, err
+		}
+		r = io.MultiReader(bytes.NewReader(first[:]), r)
+		if rw.state == errorStatus {
+			rw.isResponse()
+		}
+		if rw.state == replaced || rw.state == statusless {
+			return io.Copy(writerFunc(rw.Write), r) // a writer without ReadFrom, which would call itself
+		}
+		rw.state = passed
 	}
-	rw.state = passed
 	return rw.ResponseWriterWrapper.ReadFrom(r)
 }
 
@@ -295,6 +335,9 @@ func (rw *responseWriter) Flush() { _ = rw.FlushError() }
 
 // FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
 func (rw *responseWriter) FlushError() error {
+	if rw.state == errorStatus {
+		rw.isResponse()
+	}
 	if rw.state == replaced || rw.state == statusless {
 		return nil
 	}
@@ -304,6 +347,9 @@ func (rw *responseWriter) FlushError() error {
 
 // Hijack implements http.Hijacker.
 func (rw *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if rw.state == errorStatus {
+		rw.isResponse()
+	}
 	if rw.state == replaced {
 		return nil, nil, errReplaced
 	}
