@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -129,7 +132,8 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
 			return err
 		},
-		"a 404 after a 204": func(w http.ResponseWriter) error { w.WriteHeader(204); w.WriteHeader(404); return nil },
+		"a 404 after an empty write": func(w http.ResponseWriter) error { w.Write(nil); w.WriteHeader(404); return nil },
+		"a 404 after a 204":          func(w http.ResponseWriter) error { w.WriteHeader(204); w.WriteHeader(404); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := httptest.NewRecorder()
@@ -138,6 +142,23 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 			}
 			if rec.Body.Len() > 0 || rec.Code == 404 {
 				t.Errorf("got %d %q, want the handler's own answer", rec.Code, rec.Body)
+			}
+		})
+	}
+
+	for name, write := range map[string]func(http.ResponseWriter) error{
+		"write": func(w http.ResponseWriter) error { _, err := w.Write(nil); return err },
+		"read": func(w http.ResponseWriter) error {
+			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
+			return err
+		},
+	} {
+		t.Run("an error after an empty "+name, func(t *testing.T) {
+			rec := httptest.NewRecorder()
+			if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+				return cmp.Or(write(w), error(caddyhttp.Error(404, nil)))
+			}); err != nil || rec.Body.Len() == 0 || rec.Code != 404 {
+				t.Errorf("got %d %q, %v, want the page", rec.Code, rec.Body, err)
 			}
 		})
 	}

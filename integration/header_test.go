@@ -93,7 +93,7 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		"Accept-Ranges": "bytes", "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "Pragma": "public", "Age": "7", "Refresh": "1",
 		"CDN-Cache-Control": "max-age=600", "Cloudflare-CDN-Cache-Control": "max-age=600", "Surrogate-Control": "max-age=600",
 		"Edge-Control": "!no-store, max-age=600", "X-Accel-Expires": "600",
-		"Signature": "sig1=:a:", "Signature-Input": `sig1=("content-digest")`, "Content-Security-Policy-Report-Only": "default-src 'self'",
+		"Signature": "sig1=:a:", "Signature-Input": `sig1=("content-digest")`, "Content-Security-Policy-Report-Only": "default-src theirs.test",
 		"X-Accel-Redirect": "/protected/x", "X-Accel-Charset": "latin1", "X-Sendfile": "/srv/x", "X-Sendfile2": "/srv/x 0-9", "X-LIGHTTPD-send-file": "/srv/x",
 		"X-Reproxy-URL": "http://b.test/x", "X-Archive-Files": "zip", "IM": "feed", "Delta-Base": `"0"`,
 		"Memento-Datetime": "Sat, 21 Nov 2020 11:00:00 GMT", "Content-Transfer-Encoding": "binary", "Content-Base": "http://b.test/",
@@ -173,13 +173,17 @@ http://b.test:0 {
 	res.WantHeader(t, "X-Request-Id", "")
 }
 
-// TestHeaderOfTheSiteStaysWhereNothingWasReplaced sets a policy and removes Server after not_found, where nothing
-// answers, where an error is returned, and where a response is replaced.
-func TestHeaderOfTheSiteStaysWhereNothingWasReplaced(t *testing.T) {
+// TestHeaderOfTheSiteStays has the site set header fields, before not_found and after it, and remove Server. Where nothing
+// is replaced, all of it stays, and what describes content, too. A replaced response gives back what it may have overwritten.
+func TestHeaderOfTheSiteStays(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", "<h1>{{.Heading}}</h1>")
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "default-src theirs.test")
-		w.Header().Set("Server", "theirs")
+		w.Header().Set("Content-Security-Policy-Report-Only", "default-src theirs.test")
+		w.Header().Set("Content-Language", "en")
+		if r.URL.Path != "/no-server" {
+			w.Header().Set("Server", "theirs")
+		}
 		w.WriteHeader(http.StatusNotFound)
 	})
 	// a header directive defers to delete a field, but in JSON it can do so at once
@@ -187,28 +191,37 @@ func TestHeaderOfTheSiteStaysWhereNothingWasReplaced(t *testing.T) {
 		w.Header().Del("Server")
 		return next.ServeHTTP(w, r)
 	})
+	const within = `
+		header Content-Security-Policy "default-src 'self'"
+		header Content-Security-Policy-Report-Only "default-src ro.test"
+		header Content-Language de
+		header Cache-Control "max-age=60"
+		header Last-Modified then
+		`
 	site := `
 	header /sets/* Content-Security-Policy "default-src site.test"
+	header /sets/* Content-Security-Policy-Report-Only "default-src site-ro.test"
+	header /sets/* Content-Language fr
 	not_found {
 		TEMPLATE
 	}
-	handle /app/* {
-		header Content-Security-Policy "default-src 'self'"
-		` + noServer + `
+	handle /app/* {` + within + noServer + `
 		root /nowhere
 		file_server
 	}
-	handle /errors/* {
-		header Content-Security-Policy "default-src 'self'"
-		` + noServer + `
+	handle /errors/* {` + within + noServer + `
 		error 404
 	}
-	handle /unanswered/* {
-		header Content-Security-Policy "default-src 'self'"
-		` + noServer + `
+	handle /unanswered/* {` + within + noServer + `
+	}
+	handle /sets/nothing {
 	}
 	handle /none/* {
 		header Server mine
+	}
+	handle /removed/* {
+		header -Server
+		reverse_proxy APP
 	}
 	handle {
 		reverse_proxy APP
@@ -216,14 +229,18 @@ func TestHeaderOfTheSiteStaysWhereNothingWasReplaced(t *testing.T) {
 	s := testcaddy.Start(t, "http://builtin.test:0 {\n"+strings.NewReplacer("TEMPLATE", "", "APP", app).Replace(site)+"\n}\n"+
 		"http://template.test:0 {\n"+strings.NewReplacer("TEMPLATE", "template "+file, "APP", app).Replace(site)+"\n}")
 	const builtIn = "that of the built-in page"
+	type want struct{ policy, reportOnly, language, server string }
 	for host, ownPolicy := range map[string]string{"builtin.test": builtIn, "template.test": ""} {
-		for path, want := range map[string]struct{ policy, server string }{
-			"/app/x":        {"default-src 'self'", ""},
-			"/errors/x":     {"default-src 'self'", ""},
-			"/unanswered/x": {"default-src 'self'", ""},
-			"/none/x":       {ownPolicy, "mine"},
-			"/proxied":      {ownPolicy, "Caddy"},
-			"/sets/x":       {"default-src site.test", "Caddy"},
+		for path, want := range map[string]want{
+			"/app/x":        {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/errors/x":     {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/unanswered/x": {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/none/x":       {ownPolicy, "", "", "mine"},
+			"/proxied":      {ownPolicy, "", "", "Caddy"},
+			"/no-server":    {ownPolicy, "", "", ""},
+			"/removed/x":    {ownPolicy, "", "", ""},
+			"/sets/x":       {"default-src site.test", "default-src site-ro.test", "", "Caddy"},
+			"/sets/nothing": {"default-src site.test", "default-src site-ro.test", "fr", "Caddy"},
 		} {
 			t.Run(host+path, func(t *testing.T) {
 				t.Parallel()
@@ -235,7 +252,13 @@ func TestHeaderOfTheSiteStaysWhereNothingWasReplaced(t *testing.T) {
 					want.policy = testcaddy.StylePolicy(t, res.Content)
 				}
 				res.WantHeader(t, "Content-Security-Policy", want.policy)
+				res.WantHeader(t, "Content-Security-Policy-Report-Only", want.reportOnly)
+				res.WantHeader(t, "Content-Language", want.language)
 				res.WantHeader(t, "Server", want.server)
+				res.WantHeader(t, "Cache-Control", "no-store")
+				if want.language == "de" {
+					res.WantHeader(t, "Last-Modified", "then")
+				}
 			})
 		}
 	}

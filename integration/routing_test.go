@@ -1,10 +1,14 @@
 package integration
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -98,21 +102,82 @@ http://a.test:0 {
 		}
 		respond "theirs" 404
 	}
-	handle /passed {
-		not_found {
-			replace none
-		}
-		respond "theirs" 404
-	}
 }`)
 	for path, contextPath := range map[string]string{
-		"/unanswered": "/inner", "/error": "/inner", "/response": "/innermost", "/passed": "/outer", "/": "/outer",
+		"/unanswered": "/inner", "/error": "/inner", "/response": "/innermost", "/": "/outer",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			uri := "http://a.test" + path
 			s.Get(t, uri).WantPage(t, "GET", uri, contextPath)
 			s.Get(t, uri, "Accept: application/json").WantHeader(t, "Content-Type", "application/json")
+		})
+	}
+}
+
+// TestInnerOneDecides has a site with not_found, and in it an application with one of its own, with other handlers between
+// them. What the inner one lets pass passes the outer one, but not what intercept makes of it.
+func TestInnerOneDecides(t *testing.T) {
+	const outer, page = "/outer", "/inner"
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/designed" {
+			w.Header().Set("X-Error-Page", "1")
+		}
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, "theirs")
+	})
+	const (
+		keep      = "not_found {\nkeep header X-Error-Page *\ncontext_path /inner\n}\n"
+		none      = "not_found {\nreplace none\n}\n"
+		intercept = "intercept {\n@missing status 404\nhandle_response @missing {\nROUTES\n}\n}\n"
+	)
+	intercepts := func(routes string) string { return strings.ReplaceAll(intercept, "ROUTES", routes) }
+	type want struct{ page, content, cause string } // page: its context path; without, the content passes
+	wants, hosts, caddyfile := make(map[string]map[string]want), make(map[string]string), ""
+	add := func(name, outer, between, inner string, paths map[string]want) {
+		wants[name], hosts[name] = paths, fmt.Sprintf("site%d.test", len(hosts))
+		caddyfile += "http://" + hosts[name] + ":0 {\nlog\nlog_append cause {http.not_found.cause}\n" + outer + between +
+			"handle {\n" + inner + "reverse_proxy " + app + "\n}\n}\n"
+	}
+	const outerDirective = "not_found {\nreplace all\ncontext_path /outer\n}\n"
+	theirs := want{content: "theirs"}
+	for name, between := range map[string]string{
+		"alone": "", "encode": "encode {\nminimum_length 1\n}\n", "templates": "templates\n", "both": "templates\nencode {\nminimum_length 1\n}\n",
+	} {
+		add("keep, "+name, outerDirective, between, keep, map[string]want{"/designed": theirs, "/plain": {page: page, cause: "response"}})
+		add("none, "+name, outerDirective, between, none, map[string]want{"/designed": theirs, "/plain": theirs})
+	}
+	const own = "header -Content-Length\nrespond own 404"
+	add("own response of intercept", outerDirective, intercepts(own), keep,
+		map[string]want{"/designed": {page: outer, cause: "response"}, "/plain": {page: outer, cause: "response"}})
+	add("own response of intercept, which passes", none, intercepts(own), keep,
+		map[string]want{"/designed": {content: "own"}, "/plain": {content: "own"}})
+	add("page in a response route", outerDirective, intercepts(keep), none,
+		map[string]want{"/designed": {page: page, cause: "unanswered"}, "/plain": {page: page, cause: "unanswered"}})
+	add("passes in a response route", outerDirective, intercepts(none+own), keep,
+		map[string]want{"/designed": {content: "own"}, "/plain": {content: "own"}})
+	add("intercept takes nothing", outerDirective, "intercept {\n@x status 418\nhandle_response @x {\nrespond no\n}\n}\n", keep,
+		map[string]want{"/designed": theirs, "/plain": {page: page, cause: "response"}})
+
+	s := testcaddy.Start(t, caddyfile)
+	for name, paths := range wants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for path, want := range paths {
+				uri := "http://" + hosts[name] + path
+				if res := s.Get(t, uri); want.page != "" {
+					res.WantPage(t, "GET", uri, want.page)
+				} else {
+					res.Want(t, 404, want.content)
+				}
+			}
+			for _, entry := range s.Logs.WaitForHost(t, "handled request", hosts[name], len(paths)) {
+				path := entry["request"].(map[string]any)["uri"].(string)
+				if got := entry["cause"]; got != paths[path].cause {
+					t.Errorf("%s: the access log has the cause %v, want %q", path, got, paths[path].cause)
+				}
+			}
 		})
 	}
 }
@@ -183,7 +248,38 @@ http://both.test:0 {
 
 // TestInErrorRoutes has the directive in handle_errors, where it replaces what comes of a 404 and nothing else.
 func TestInErrorRoutes(t *testing.T) {
-	s := testcaddy.Start(t, `
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
+		if r.URL.Path == "/keep" {
+			w.Header().Set("X-Keep", "1")
+		}
+		if r.URL.Path != "/no-length" {
+			w.Header().Set("Content-Length", "6")
+		}
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, "theirs")
+	})
+	bare := func(more func(w http.ResponseWriter) error) string {
+		return testcaddy.Directive(t, func(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
+			w.WriteHeader(http.StatusNotFound)
+			return more(w)
+		})
+	}
+	s := testcaddy.Start(t, strings.NewReplacer("APP", app, "ROOT", filepath.Dir(testcaddy.TempFile(t, "page", "a page")),
+		"FLUSHED", bare(func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }),
+		"WRITTEN", bare(func(w http.ResponseWriter) error { _, err := io.WriteString(w, "theirs"); return err }),
+		"READ", bare(func(w http.ResponseWriter) error {
+			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("theirs"))
+			return err
+		}),
+		"NOTHING", bare(func(w http.ResponseWriter) error {
+			if _, err := w.Write(nil); err != nil {
+				return err
+			}
+			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
+			return err
+		}),
+	).Replace(`
 http://end.test:0 {
 	log
 	log_append cause {http.not_found.cause}
@@ -222,11 +318,90 @@ http://json.test:0 {
 		respond "{}"
 	}
 }
-`)
+http://empty.test:0 {
+	error /404 404
+	handle_errors {
+		header Content-Language de
+		not_found {
+			replace none
+		}
+		respond 404
+	}
+}
+http://proxied.test:0 {
+	error 404
+	handle_errors {
+		not_found {
+			keep header X-Keep *
+			context_path /replaced
+		}
+		reverse_proxy APP
+	}
+}
+http://proxied-none.test:0 {
+	error 404
+	handle_errors {
+		not_found {
+			replace none
+		}
+		reverse_proxy APP
+	}
+}
+http://file.test:0 {
+	error 404
+	handle_errors {
+		not_found {
+			replace none
+		}
+		root ROOT
+		rewrite /page
+		file_server {
+			status 404
+		}
+	}
+}
+http://flushed.test:0 {
+	error 404
+	handle_errors {
+		not_found {
+			replace none
+		}
+		FLUSHED
+	}
+}
+http://written.test:0 {
+	error 404
+	handle_errors {
+		not_found {
+			replace none
+		}
+		WRITTEN
+	}
+}
+http://read.test:0 {
+	error 404
+	handle_errors {
+		not_found {
+			replace none
+		}
+		READ
+	}
+}
+http://nothing-written.test:0 {
+	error 404
+	handle_errors {
+		not_found {
+			replace none
+		}
+		NOTHING
+	}
+}
+`))
 	s.Get(t, "http://end.test/404")
 	if entry := s.Logs.WaitForHost(t, "handled request", "end.test", 1)[0]; entry["cause"] != "error" {
 		t.Errorf("the access log has the cause %v, want error", entry["cause"])
 	}
+	const nothing = "nothing"
 	for uri, want := range map[string]struct {
 		status  int
 		content string // empty: the page, if the status is 404
@@ -239,15 +414,37 @@ http://json.test:0 {
 		"http://respond.test/404": {404, ""},
 		"http://respond.test/500": {500, "500 Internal Server Error"},
 		"http://json.test/404":    {404, "{}"},
+
+		"http://empty.test/404":              {404, nothing},
+		"http://proxied.test/keep":           {404, "theirs"},
+		"http://proxied-none.test/x":         {404, "theirs"},
+		"http://proxied-none.test/no-length": {404, "theirs"},
+		"http://file.test/x":                 {404, "a page"},
+		"http://flushed.test/x":              {404, nothing},
+		"http://written.test/x":              {404, "theirs"},
+		"http://read.test/x":                 {404, "theirs"},
+		"http://nothing-written.test/x":      {404, ""},
 	} {
 		t.Run(uri, func(t *testing.T) {
 			t.Parallel()
-			if res := s.Get(t, uri); want.status == http.StatusNotFound && want.content == "" {
+			if res := s.Get(t, uri); want.content == nothing {
+				res.Want(t, want.status, "")
+			} else if want.status == http.StatusNotFound && want.content == "" {
 				res.WantPage(t, "GET", uri, "")
 			} else {
 				res.Want(t, want.status, want.content)
 			}
 		})
+	}
+}
+
+// TestReplacedInErrorRoutes replaces a backend's page in handle_errors, for the cause of a response.
+func TestReplacedInErrorRoutes(t *testing.T) {
+	s := testcaddy.Start(t, "http://a.test:0 {\nlog\nerror 404\nhandle_errors {\nlog_append cause {http.not_found.cause}\nnot_found\nreverse_proxy "+
+		testcaddy.Backend(t, testcaddy.MissingPage)+"\n}\n}")
+	s.Get(t, "http://a.test/length").WantPage(t, "GET", "http://a.test/length", "")
+	if got := s.Logs.WaitFor(t, "handled request", 1)[0]["cause"]; got != "response" {
+		t.Errorf("the access log has the cause %v, want response", got)
 	}
 }
 
