@@ -253,9 +253,7 @@ func TestInErrorRoutes(t *testing.T) {
 		if r.URL.Path == "/keep" {
 			w.Header().Set("X-Keep", "1")
 		}
-		if r.URL.Path != "/no-length" {
-			w.Header().Set("Content-Length", "6")
-		}
+		w.Header().Set("Content-Length", "6")
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "theirs")
 	})
@@ -271,6 +269,15 @@ func TestInErrorRoutes(t *testing.T) {
 		"READ", bare(func(w http.ResponseWriter) error {
 			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("theirs"))
 			return err
+		}),
+		"ONE_FIELD", testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+			if field := r.URL.RawQuery; field == "Server" {
+				w.Header().Del(field)
+			} else {
+				w.Header()[field] = append(w.Header()[field], "")
+			}
+			w.WriteHeader(http.StatusNotFound)
+			return nil
 		}),
 		"NOTHING", bare(func(w http.ResponseWriter) error {
 			if _, err := w.Write(nil); err != nil {
@@ -387,6 +394,17 @@ http://read.test:0 {
 		READ
 	}
 }
+http://field.test:0 {
+	error 404
+	handle_errors {
+		header Via mine
+		header Etag mine
+		not_found {
+			replace none
+		}
+		ONE_FIELD
+	}
+}
 http://nothing-written.test:0 {
 	error 404
 	handle_errors {
@@ -415,15 +433,23 @@ http://nothing-written.test:0 {
 		"http://respond.test/500": {500, "500 Internal Server Error"},
 		"http://json.test/404":    {404, "{}"},
 
-		"http://empty.test/404":              {404, nothing},
-		"http://proxied.test/keep":           {404, "theirs"},
-		"http://proxied-none.test/x":         {404, "theirs"},
-		"http://proxied-none.test/no-length": {404, "theirs"},
-		"http://file.test/x":                 {404, "a page"},
-		"http://flushed.test/x":              {404, nothing},
-		"http://written.test/x":              {404, "theirs"},
-		"http://read.test/x":                 {404, "theirs"},
-		"http://nothing-written.test/x":      {404, ""},
+		"http://empty.test/404":               {404, nothing},
+		"http://proxied.test/keep":            {404, "theirs"},
+		"http://proxied-none.test/x":          {404, "theirs"},
+		"http://file.test/x":                  {404, "a page"},
+		"http://flushed.test/x":               {404, nothing},
+		"http://written.test/x":               {404, "theirs"},
+		"http://read.test/x":                  {404, "theirs"},
+		"http://field.test/?Via":              {404, nothing},
+		"http://field.test/?Server":           {404, nothing},
+		"http://field.test/?Date":             {404, nothing},
+		"http://field.test/?Last-Modified":    {404, nothing},
+		"http://field.test/?Accept-Ranges":    {404, nothing},
+		"http://field.test/?Trailer":          {404, nothing},
+		"http://field.test/?Content-Language": {404, nothing},
+		"http://field.test/?Etag":             {404, ""}, // which was there before
+		"http://field.test/?Set-Cookie":       {404, ""},
+		"http://nothing-written.test/x":       {404, ""},
 	} {
 		t.Run(uri, func(t *testing.T) {
 			t.Parallel()
