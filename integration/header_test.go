@@ -178,6 +178,9 @@ http://b.test:0 {
 func TestHeaderOfTheSiteStays(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", "<h1>{{.Heading}}</h1>")
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/auth" {
+			return
+		}
 		w.Header().Set("Content-Security-Policy", "default-src theirs.test")
 		w.Header().Set("Content-Security-Policy-Report-Only", "default-src theirs.test")
 		w.Header().Set("Content-Language", "en")
@@ -214,6 +217,22 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 	}
 	handle /unanswered/* {` + within + noServer + `
 	}
+	handle /intercepted/* {
+		intercept {
+			handle_response {
+				respond no
+			}
+		}
+		route {` + within + noServer + `
+		}
+	}
+	handle /authorized/* {
+		route {
+			forward_auth APP {
+				uri /auth
+			}` + within + noServer + `
+		}
+	}
 	handle /sets/nothing {
 	}
 	handle /none/* {
@@ -232,15 +251,17 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 	type want struct{ policy, reportOnly, language, server string }
 	for host, ownPolicy := range map[string]string{"builtin.test": builtIn, "template.test": ""} {
 		for path, want := range map[string]want{
-			"/app/x":        {"default-src 'self'", "default-src ro.test", "de", ""},
-			"/errors/x":     {"default-src 'self'", "default-src ro.test", "de", ""},
-			"/unanswered/x": {"default-src 'self'", "default-src ro.test", "de", ""},
-			"/none/x":       {ownPolicy, "", "", "mine"},
-			"/proxied":      {ownPolicy, "", "", "Caddy"},
-			"/no-server":    {ownPolicy, "", "", ""},
-			"/removed/x":    {ownPolicy, "", "", ""},
-			"/sets/x":       {"default-src site.test", "default-src site-ro.test", "", "Caddy"},
-			"/sets/nothing": {"default-src site.test", "default-src site-ro.test", "fr", "Caddy"},
+			"/app/x":         {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/errors/x":      {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/unanswered/x":  {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/authorized/x":  {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/intercepted/x": {"default-src 'self'", "default-src ro.test", "de", ""},
+			"/none/x":        {ownPolicy, "", "", "mine"},
+			"/proxied":       {ownPolicy, "", "", "Caddy"},
+			"/no-server":     {ownPolicy, "", "", ""},
+			"/removed/x":     {ownPolicy, "", "", ""},
+			"/sets/x":        {"default-src site.test", "default-src site-ro.test", "", "Caddy"},
+			"/sets/nothing":  {"default-src site.test", "default-src site-ro.test", "fr", "Caddy"},
 		} {
 			t.Run(host+path, func(t *testing.T) {
 				t.Parallel()

@@ -531,9 +531,21 @@ http://intercept.test:0 {
 		}
 	}
 	reverse_proxy APP
+}
+http://responds.test:0 {
+	intercept {
+		@gone status 410
+		handle_response @gone {
+			not_found
+		}
+	}
+	header Content-Encoding br
+	header Etag mine
+	header X-Trace 1
+	respond "gone" 410
 }`, "APP", app))
 
-	for _, host := range []string{"proxy", "headers", "intercept"} {
+	for _, host := range []string{"proxy", "headers", "intercept", "responds"} {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
 			uri := "http://" + host + ".test/x"
