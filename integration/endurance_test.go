@@ -66,6 +66,7 @@ func startLoad(t *testing.T) *load {
 		transport http {
 			keepalive 200ms
 			dial_timeout 30s
+			read_timeout 1s # for what stalls
 		}
 	}
 }

@@ -139,11 +139,14 @@ func TestGRPCClientUnderstandsThePage(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			h.Set(http.TrailerPrefix+"Grpc-Status", "5")
 			h.Set(http.TrailerPrefix+"Grpc-Message", "theirs")
-		case strings.HasPrefix(r.URL.Path, "/web.Stalls"):
+		case strings.HasPrefix(r.URL.Path, "/web.Trickles"):
 			h.Set("Content-Type", "text/html")
 			w.WriteHeader(http.StatusNotFound)
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
+			for r.Context().Err() == nil {
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(50 * time.Millisecond)
+				io.WriteString(w, "x")
+			}
 		default:
 			h.Set("Content-Type", "text/html")
 			w.WriteHeader(http.StatusNotFound)
@@ -187,7 +190,7 @@ http://bare.test:0 {
 		"page, replace all":          {"all.test", "/web.Service/Method"},
 		"long page":                  {"pages.test", "/web.Service/" + long},
 		"long page, replace all":     {"all.test", "/web.Service/" + long},
-		"page for one that stalls":   {"pages.test", "/web.Stalls/Method"},
+		"page for one without end":   {"pages.test", "/web.Trickles/Method"},
 		"page where nothing answers": {"pages.test", "/web.Unanswered/Method"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -173,7 +173,18 @@ func TestResponsesStayInStep(t *testing.T) {
 		"/body-for-HEAD":              {missing("Content-Length: 72\r\n", smuggled), page},
 	}
 	b := startRawBackend(t, func(_, path string) string { return exchanges[path].response })
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+b.addr+"\n}")
+	// Caddy waits until read_timeout for what does not come.
+	s := testcaddy.Start(t, strings.ReplaceAll(`
+http://a.test:0 {
+	not_found
+	@short path /less-than-its-length /chunk-without-end
+	reverse_proxy @short BACKEND {
+		transport http {
+			read_timeout 500ms
+		}
+	}
+	reverse_proxy BACKEND
+}`, "BACKEND", b.addr))
 
 	conn := s.Connect(t)
 	r := bufio.NewReader(conn)

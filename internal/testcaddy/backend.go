@@ -189,7 +189,7 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stall waits until the proxy cancels an exchange, or for longer than it may take the proxy.
+// stall waits until the proxy ends an exchange, which it does after its read_timeout, or for longer than that may take.
 func stall(r *http.Request) {
 	if r.Method == http.MethodHead {
 		return // or the proxy would take the connection for idle

@@ -40,6 +40,8 @@ type Server struct {
 	*Client
 	Addr string // the first listener's
 	Logs *Logs  // nil if Caddy was started without them
+
+	addrTLS string // if there are clients for all protocols
 }
 
 // Start runs a Caddy with the given sites until the test ends. Their addresses have the port 0, as in

@@ -8,20 +8,15 @@ import (
 	"testing"
 )
 
-// FastCGI starts a FastCGI responder, as PHP is one, that answers every request with a 404 page.
-func FastCGI(t testing.TB) (addr string) {
+// FastCGI starts a FastCGI responder, as PHP is one, until the test ends.
+func FastCGI(t testing.TB, h http.HandlerFunc) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() })
-	go fcgi.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Powered-By", "FastCGI")
-		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, "<h1>File not found.</h1>")
-	}))
+	go fcgi.Serve(ln, h)
 	return ln.Addr().String()
 }
 

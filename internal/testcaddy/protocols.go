@@ -40,12 +40,25 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	for host := range sites {
 		AwaitTLS(t, addrTLS, host)
 	}
-	return s, []*Client{HTTP10(s.Addr), s.Client, H2C(t, s.Addr), HTTP2(t, addrTLS), HTTP3(t, addrTLS)}
+	s.addrTLS = addrTLS
+	return s, s.Clients(t)
+}
+
+// Clients returns a client for each version of HTTP to a Caddy that [StartAllProtocols] runs. They share no connections
+// with others.
+func (s *Server) Clients(t testing.TB) []*Client {
+	return []*Client{HTTP10(s.Addr), HTTP11(t, s.Addr), H2C(t, s.Addr), HTTP2(t, s.addrTLS), HTTP3(t, s.addrTLS)}
 }
 
 // HTTP10 returns a client that speaks HTTP/1.0, with a connection for each request.
 func HTTP10(addr string) *Client {
-	return newClient("HTTP/1.0", "http", http10{addr})
+	return newClient("HTTP/1.0", "http", http1{addr, "HTTP/1.0"})
+}
+
+// HTTP11Once returns a client that speaks HTTP/1.1 as curl does: with a connection for each request, which it does not
+// announce. It closes the connection with the body of the response, even where there is more to come.
+func HTTP11Once(addr string) *Client {
+	return newClient("HTTP/1.1", "http", http1{addr, "HTTP/1.1"})
 }
 
 // HTTP11 returns a client that speaks HTTP/1.1 in clear text.
@@ -124,16 +137,17 @@ func FreePort(t testing.TB) string {
 	return ""
 }
 
-// http10 is a transport to one address that speaks HTTP/1.0, which net/http's own does not.
-type http10 struct{ addr string }
+// http1 is a transport to one address that has a connection for each request. It speaks HTTP/1.0, too, which net/http's
+// own does not.
+type http1 struct{ addr, version string }
 
-func (c http10) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
 	conn, err := new(net.Dialer).DialContext(req.Context(), "tcp", c.addr)
 	if err != nil {
 		return nil, err
 	}
 	var header bytes.Buffer
-	fmt.Fprintf(&header, "%s %s HTTP/1.0\r\nHost: %s\r\n", req.Method, req.URL.RequestURI(), req.URL.Host)
+	fmt.Fprintf(&header, "%s %s %s\r\nHost: %s\r\n", req.Method, req.URL.RequestURI(), c.version, req.URL.Host)
 	if req.Body != nil {
 		req.Header.Set("Content-Length", strconv.FormatInt(req.ContentLength, 10))
 	}
@@ -158,13 +172,13 @@ func (c http10) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// closeBoth is a body that closes its connection, too.
+// closeBoth is a body that closes its connection first, or it would read what is left of itself.
 type closeBoth struct {
 	io.ReadCloser
 	close func()
 }
 
 func (c *closeBoth) Close() error {
-	defer c.close()
+	c.close()
 	return c.ReadCloser.Close()
 }
