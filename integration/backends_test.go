@@ -88,14 +88,19 @@ require("http").createServer((req, res) => {
 	s := testcaddy.Start(t, caddyfile.String())
 	for name := range backends {
 		t.Run(name, func(t *testing.T) {
-			if bare := s.Get(t, "http://bare-"+name+".test/nothing"); bare.StatusCode != 404 || !strings.HasPrefix(bare.Header.Get("Content-Type"), "text/html") {
+			bare := s.Get(t, "http://bare-"+name+".test/nothing")
+			if bare.StatusCode != 404 || !strings.HasPrefix(bare.Header.Get("Content-Type"), "text/html") {
 				t.Fatalf("the server has no page of its own: %d %s", bare.StatusCode, bare.Content)
 			}
 			for range 20 {
 				uri := "http://" + name + ".test/nothing?x=1"
 				res := s.Get(t, uri, "Accept-Encoding: gzip", "Range: bytes=0-3")
 				res.WantPage(t, "GET", uri, "")
-				res.WantHeader(t, "Server", "Caddy")
+				if bare.Header.Get("Server") != "" {
+					res.WantHeader(t, "Server", "Caddy")
+				} else { // a proxied response has none of Caddy's, either
+					res.WantHeader(t, "Server", "")
+				}
 				res.WantHeader(t, "Content-Encoding", "")
 				if head := s.Do(t, "HEAD", uri); head.StatusCode != 404 || head.Content != "" || head.ContentLength != res.ContentLength {
 					t.Errorf("HEAD: got %d, Content-Length %d, %q", head.StatusCode, head.ContentLength, head.Content)

@@ -98,6 +98,7 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 	flush := func() { _ = http.NewResponseController(w).Flush() }
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Server", "theirs")
 	h.Set("Set-Cookie", "a=1")
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Traceparent", "00-1-2-03")
