@@ -157,9 +157,6 @@ func TestClientsThatLeaveAtOnceCostNothing(t *testing.T) {
 		if want := costs[bare]; got != want {
 			t.Errorf("%v: got %+v, want %+v as without not_found", cell, got, want)
 		}
-		if cell.page == "none" {
-			t.Log(cell, got)
-		}
 	}
 }
 
