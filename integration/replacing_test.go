@@ -441,77 +441,65 @@ func countingBackend(t *testing.T, h http.HandlerFunc) (addr string, connections
 // has ended, or with the first write past a limit, which costs a warning of reverse_proxy's and the connection to the
 // backend. Then the client's connection has the answer to the next request.
 func TestOldBodyIsReadToItsLimits(t *testing.T) {
-	flush := func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
-	sized := func(length, declared int) http.HandlerFunc { // where more is declared, it does not come
-		return func(w http.ResponseWriter, r *http.Request) {
-			if declared > 0 {
-				w.Header().Set("Content-Length", fmt.Sprint(declared))
-			}
-			w.WriteHeader(http.StatusNotFound)
-			flush(w)
-			_, _ = io.CopyN(w, testcaddy.Endless{}, int64(length))
-			if flush(w); declared > length {
-				<-r.Context().Done()
-			}
-		}
+	const readTimeout, never = "{\ntransport http {\nread_timeout 1s\n}\n}", time.Hour
+	seconds := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
+	type body struct {
+		declared, piece, pieces int           // bytes; a chunked body declares none
+		pause, end              time.Duration // before each piece, and before the end
 	}
-	trickle := func(w http.ResponseWriter, r *http.Request, pieces int, pause time.Duration) {
+	cases := map[string]struct {
+		body    body
+		options string        // of reverse_proxy
+		after   time.Duration // when the page comes, at the earliest; at the latest, a second later
+		cost    int           // in warnings, and in connections
+	}{
+		"256 KiB":                {body{256 << 10, 256 << 10, 1, 0, 0}, "", 0, 0},
+		"256 KiB, chunked":       {body{0, 256 << 10, 1, 0, 0}, "", 0, 0},
+		"a byte more":            {body{256<<10 + 2, 256<<10 + 1, 1, 0, never}, "", 0, 1},
+		"endless":                {body{0, 1 << 40, 1, 0, 0}, "", 0, 1},
+		"trickles without end":   {body{0, 1, 100, seconds(.1), 0}, "", seconds(2), 1},
+		"trickles for 1.8 s":     {body{0, 1, 9, seconds(.2), 0}, "", seconds(1.8), 0},
+		"a byte after 2.3 s":     {body{0, 1, 1, seconds(2.3), never}, "", seconds(2.3), 1},
+		"only ends after 2.3 s":  {body{0, 1, 1, 0, seconds(2.3)}, "", seconds(2.3), 0},
+		"complete after 2.4 s":   {body{2, 1, 2, seconds(1.2), 0}, "", seconds(2.4), 0},
+		"incomplete after 2.4 s": {body{3, 1, 3, seconds(1.2), 0}, "", seconds(2.4), 1},
+		"stalls":                 {body{0, 1, 1, 0, never}, readTimeout, seconds(1), 1},
+		"stalls at once":         {body{0, 0, 0, 0, never}, readTimeout, seconds(1), 1},
+	}
+	write := func(w http.ResponseWriter, r *http.Request, b body) {
+		w.Header().Set("Content-Type", "text/html")
+		if b.declared > 0 {
+			w.Header().Set("Content-Length", fmt.Sprint(b.declared))
+		}
 		w.WriteHeader(http.StatusNotFound)
-		for range pieces {
-			_, _ = io.WriteString(w, "x")
-			flush(w)
+		wait := func(d time.Duration) {
+			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-r.Context().Done():
-				return
-			case <-time.After(pause):
+			case <-time.After(d):
 			}
 		}
-	}
-	stalls := func(w http.ResponseWriter, r *http.Request) { trickle(w, r, 1, 10*time.Second) }
-	const readTimeout = "{\ntransport http {\nread_timeout 1s\n}\n}"
-	seconds := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
-	cases := map[string]struct {
-		app             http.HandlerFunc
-		options         string // of reverse_proxy
-		atLeast, atMost time.Duration
-		cost            int // in warnings, and in connections
-	}{
-		"256 KiB":                {sized(256<<10, 256<<10), "", 0, seconds(1), 0},
-		"256 KiB, chunked":       {sized(256<<10, 0), "", 0, seconds(1), 0},
-		"a byte more":            {sized(256<<10+1, 256<<10+2), "", 0, seconds(1), 1},
-		"endless":                {sized(1<<40, 0), "", 0, seconds(1), 1},
-		"trickles without end":   {func(w http.ResponseWriter, r *http.Request) { trickle(w, r, 100, seconds(.1)) }, "", seconds(2), seconds(3), 1},
-		"trickles for 1.8 s":     {func(w http.ResponseWriter, r *http.Request) { trickle(w, r, 9, seconds(.2)) }, "", seconds(1.8), seconds(2.8), 0},
-		"ends late, no more":     {func(w http.ResponseWriter, r *http.Request) { trickle(w, r, 1, seconds(2.3)) }, "", seconds(2.3), seconds(3.3), 0},
-		"ends late, a byte more": {func(w http.ResponseWriter, r *http.Request) { trickle(w, r, 2, seconds(2.3)) }, "", seconds(2.3), seconds(3.3), 1},
-		"completes its length late": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "2")
-			trickle(w, r, 2, seconds(2.3))
-		}, "", seconds(2.3), seconds(3.3), 0},
-		"does not complete its length": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "3")
-			trickle(w, r, 3, seconds(2.3))
-		}, "", seconds(2.3), seconds(3.3), 1},
-		"stalls":         {stalls, readTimeout, seconds(1), seconds(2), 1},
-		"stalls at once": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); flush(w); <-r.Context().Done() }, readTimeout, seconds(1), seconds(2), 1},
+		for i := 0; i < b.pieces && r.Context().Err() == nil; i++ {
+			wait(b.pause)
+			_, _ = io.CopyN(w, testcaddy.Endless{}, int64(b.piece))
+		}
+		wait(b.end)
 	}
 
 	sites, backendConnections := make(map[string]string), make(map[string]*atomic.Int64)
 	for name, tt := range cases {
 		app, connections := countingBackend(t, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/html")
-			if r.URL.Path == "/next" {
-				w.WriteHeader(http.StatusOK)
-				return
+			if r.URL.Path != "/next" {
+				write(w, r, tt.body)
 			}
-			tt.app(w, r)
 		})
 		backendConnections[name] = connections
 		sites[name] = "reverse_proxy " + app + " " + tt.options
 	}
 	responder, _ := testcaddy.StallingFastCGI(t)
 	sites["stalls over FastCGI"] = "handle /next {\nrespond 200\n}\nreverse_proxy " + responder + " {\ntransport fastcgi {\nroot /srv\nread_timeout 1s\n}\n}"
-	s, hosts := testcaddy.StartSites(t, "http://bare.test:0 {\nlog\nhandle /next {\nrespond 200\n}\nreverse_proxy "+testcaddy.Backend(t, stalls)+" "+readTimeout+"\n}\n", sites)
+	stalls := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) { write(w, r, cases["stalls"].body) })
+	s, hosts := testcaddy.StartSites(t, "http://bare.test:0 {\nlog\nreverse_proxy "+stalls+" "+readTimeout+"\n}\n", sites)
 	hosts["stalls without not_found"] = "bare.test"
 
 	// all at the same time, for most of it is waiting
@@ -555,8 +543,8 @@ func TestOldBodyIsReadToItsLimits(t *testing.T) {
 			r := bufio.NewReader(bytes.NewReader(result.wire))
 			testcaddy.ReadResponse(t, r, "GET", "/x").WantPage(t, "GET", "http://"+hosts[name]+"/x", "")
 			testcaddy.ReadResponse(t, r, "GET", "/next").Want(t, 200, "")
-			if result.after < tt.atLeast || result.after > tt.atMost {
-				t.Errorf("the page came after %v, want %v to %v", result.after, tt.atLeast, tt.atMost)
+			if result.after < tt.after || result.after > tt.after+time.Second {
+				t.Errorf("the page came after %v, want %v, or up to a second more", result.after, tt.after)
 			}
 			if got := warnings(hosts[name]); len(got) != tt.cost {
 				t.Errorf("got the warnings %v, want %d", got, tt.cost)
