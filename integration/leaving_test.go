@@ -247,7 +247,7 @@ func (w announced) WriteHeader(status int) {
 }
 
 // TestBackendThatAnswersEarlyReadsTheWholeUpload has a backend begin its answer at once and read on, while the client sends
-// 200 kB in pieces. Over HTTP/1.1, a server that has begun to write its own response discards what the client still sends.
+// 200 kB in pieces. A page that left meanwhile would cut the upload short: net/http discards what it reads after that.
 func TestBackendThatAnswersEarlyReadsTheWholeUpload(t *testing.T) {
 	const pieces, length = 10, 20_000
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
