@@ -179,7 +179,9 @@ func (r *clientRequest) appendAddress(b []byte, method, target, baseURL string) 
 		b = append(b, "://"...)
 		b = append(b, authority...)
 	case scheme != "":
-		return appendEncoded(b, target, &targetBytes)
+		b = appendEncoded(b, scheme, &targetBytes)
+		b = append(b, ':')
+		return appendEncoded(b, rest, &targetBytes)
 	default:
 		scheme, authority = r.origin()
 		b = append(b, scheme...)
@@ -194,7 +196,8 @@ func (r *clientRequest) appendAddress(b []byte, method, target, baseURL string) 
 
 // splitTarget splits a request target. In origin-form it has only a rest, and in asterisk-form and authority-form
 // nothing. In absolute-form it has a scheme and an authority, without user information; one whose authority is
-// invalid counts as in origin-form, and one like urn:x has no authority.
+// invalid counts as in origin-form, and one like urn:x has no authority. In its path, what stands before an @ is taken
+// for user information, as in http:user:password@www.example.com.
 func splitTarget(method, target string) (scheme, authority, rest string) {
 	switch {
 	case strings.HasPrefix(target, "/"):
@@ -204,6 +207,13 @@ func splitTarget(method, target string) (scheme, authority, rest string) {
 	}
 	scheme, rest, _ = strings.Cut(target, ":")
 	if !strings.HasPrefix(rest, "//") {
+		path := rest
+		if end := strings.IndexAny(rest, "?#"); end >= 0 {
+			path = rest[:end]
+		}
+		if at := strings.LastIndexByte(path, '@'); at >= 0 {
+			rest = strings.TrimLeft(rest[at+1:], "/") // two of them would begin an authority
+		}
 		return scheme, "", rest
 	}
 	rest = rest[len("//"):]

@@ -2,8 +2,10 @@ package notfound
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -22,7 +24,8 @@ func init() {
 //	DELETE /not_found/report
 //
 // GET returns the report as JSON, the most frequent address first: all addresses or `limit` of them, only those
-// with a Referer if `linked` is true, and only those of `host` if that is given. DELETE begins the report again.
+// with a Referer if `linked` is true, and only those of `host` if that is given, on any port or on the one that it
+// has. DELETE returns the whole report and begins it again, in one step.
 type adminReport struct{}
 
 const reportPath = "/not_found/report"
@@ -48,19 +51,17 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 			return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
 		}
 		s, ok := missed.snapshot()
-		if !ok {
+		s.Addresses = f.apply(s.Addresses)
+		return writeReport(w, s, ok)
+	case http.MethodDelete:
+		if r.URL.RawQuery != "" { // what it left out would be lost
 			return caddy.APIError{
-				HTTPStatus: http.StatusNotFound,
-				Err:        fmt.Errorf("no not_found handler of this Caddy reports; give one the option report"),
+				HTTPStatus: http.StatusBadRequest,
+				Err:        fmt.Errorf("DELETE takes no parameters, not %q: it returns the whole report and begins it again", r.URL.RawQuery),
 			}
 		}
-		s.Addresses = f.apply(s.Addresses)
-		w.Header().Set("Content-Type", "application/json")
-		return json.NewEncoder(w).Encode(s)
-	case http.MethodDelete:
-		missed.reset()
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+		s, ok := missed.take()
+		return writeReport(w, s, ok)
 	default:
 		w.Header().Set("Allow", "GET, DELETE")
 		return caddy.APIError{
@@ -70,11 +71,22 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
+func writeReport(w http.ResponseWriter, s reportSnapshot, ok bool) error {
+	if !ok {
+		return caddy.APIError{
+			HTTPStatus: http.StatusNotFound,
+			Err:        errors.New("no not_found handler has report enabled; give one the option report"),
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(s)
+}
+
 // reportFilter chooses addresses of a report.
 type reportFilter struct {
 	limit  int // 0: all of them
 	linked bool
-	host   string
+	host   string // as parseHost returns it
 }
 
 func parseReportFilter(query string) (f reportFilter, err error) {
@@ -98,15 +110,26 @@ func parseReportFilter(query string) (f reportFilter, err error) {
 			}
 			f.linked = value == "true"
 		case "host":
-			if value == "" {
-				return f, fmt.Errorf("host is empty; give it a value or leave it out")
+			if f.host, err = parseHost(value); err != nil {
+				return f, fmt.Errorf("host: %w", err)
 			}
-			f.host = strings.ToLower(value)
 		default:
 			return f, fmt.Errorf("unknown parameter %q; the parameters are limit, linked and host", name)
 		}
 	}
 	return f, nil
+}
+
+// parseHost returns a host, with or without a port, as the report has it.
+func parseHost(s string) (string, error) {
+	host := strings.ToLower(s)
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
+		host = "[" + host + "]"
+	}
+	if !validAuthority(host) {
+		return "", fmt.Errorf("%q is not a host; write it as in www.example.com, localhost:8080 or ::1", s)
+	}
+	return host, nil
 }
 
 // query returns the filter as a query.
@@ -126,7 +149,8 @@ func (f reportFilter) query() string {
 
 func (f reportFilter) apply(addresses []addressSnapshot) []addressSnapshot {
 	addresses = slices.DeleteFunc(addresses, func(a addressSnapshot) bool {
-		return f.linked && a.Linked == 0 || f.host != "" && a.Host != f.host
+		withoutPort := a.Host[:max(strings.LastIndexByte(a.Host, ':'), 0)]
+		return f.linked && a.Linked == 0 || f.host != "" && f.host != a.Host && f.host != withoutPort
 	})
 	if f.limit > 0 && f.limit < len(addresses) {
 		addresses = addresses[:f.limit]

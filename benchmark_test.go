@@ -398,7 +398,7 @@ func BenchmarkAddress(b *testing.B) {
 func BenchmarkReport(b *testing.B) {
 	for _, c := range []contender{{"not_found", "not_found"}, {"report", "not_found {\nreport\n}"}} {
 		s := compile(b, c.directives, nil)
-		missed.reset()
+		missed.take()
 		for i := range 2 * maxAddresses {
 			missed.addPage(fmt.Appendf(nil, "http://www.example.com/%d", i), "https://www.example.com/blog", causeUnanswered)
 		}

@@ -178,6 +178,13 @@ func wantAddress(r *http.Request, trusted bool) (prefix, rest string) {
 	case target == "*" || r.Method == http.MethodConnect:
 		return base, ""
 	case m[2] == "": // a URI without an authority
+		path, query := m[4], ""
+		if i := strings.IndexAny(path, "?#"); i >= 0 {
+			path, query = path[:i], path[i:]
+		}
+		if i := strings.LastIndex(path, "@"); i >= 0 {
+			return m[1], strings.TrimLeft(path[i+1:]+query, "/")
+		}
 		return m[1], m[4]
 	default:
 		authority := m[3][strings.LastIndex(m[3], "@")+1:]
@@ -195,6 +202,8 @@ func FuzzRequest(f *testing.F) {
 	f.Add("OPTIONS", "*", "[2001:db8::1]:81", "", "", false, true, false, false)
 	f.Add("CONNECT", "b.test:443", "b.test:443", "", "", false, false, false, false)
 	f.Add("GET", "http://me:secret@b.test:81/x?y", "a.test", "", "", false, false, false, true)
+	f.Add("GET", "http:me:secret@b.test/x?y=@", "a.test", "", "", false, false, false, false)
+	f.Add("GET", "x:/me@//b.test/@//[/?y", "a.test", "", "", false, false, false, false)
 	f.Add("A <b>\"\xff", "/\xff?\u20ac", "b\u00fccher.test", "gopher", "\"><script>", true, false, true, false)
 
 	h := provision(f, &Handler{})
@@ -290,6 +299,8 @@ func FuzzReport(f *testing.F) {
 	f.Add("/docs/nothing?x=1", "a.test", "https://b.test/blog?x#y")
 	f.Add("/<script>\xff%41?{{.}}", "A.TEST:81", "https://me:secret@b.test:81/<b>\x1b\r\n\xff%zz?token=secret")
 	f.Add("/"+strings.Repeat("<", 200), "a.test", "https://b.test/"+strings.Repeat("x", 280)+"%41%41")
+	f.Add("/x#access_token=secret", "a.test", "https://b.test/x%23access_token=secret")
+	f.Add("x:me:secret@b.test/x", "a.test", "x:me:secret@b.test/x")
 	f.Add("/x", strings.Repeat("a", 299), "https://"+strings.Repeat("b", 400)+"/<")
 	f.Add("http://me:secret@b.test/x?y", "[2001:DB8::1]:81", "android-app://com.example/")
 	f.Add("javascript:alert(1)", "b\u00fccher.test", "javascript://b.test/%0aalert(1)")
@@ -305,7 +316,7 @@ func FuzzReport(f *testing.F) {
 			return
 		}
 		r.Header.Set("Referer", referer) // even with control characters, which net/http refuses
-		missed.reset()
+		missed.take()
 		rec := httptest.NewRecorder()
 		if err := h.ServeHTTP(rec, prepare(rec, r), caddyhttp.HandlerFunc(testcaddy.EndOfChain)); err != nil {
 			t.Fatal(err)
@@ -333,6 +344,7 @@ func FuzzReport(f *testing.F) {
 
 		// the address is that of the page
 		uri, _, _ = strings.Cut(uri, "?")
+		uri, _, _ = strings.Cut(uri, "%23")
 		wantHost, wantPath := "", uri
 		if m := absoluteForm.FindStringSubmatch(uri); m[2] != "" {
 			wantHost, wantPath = strings.ToLower(m[3][:min(len(m[3]), maxKey-1)]), m[4]
@@ -343,6 +355,7 @@ func FuzzReport(f *testing.F) {
 		wantLink := ""
 		referer, _, _ = strings.Cut(referer, "#")
 		referer, _, _ = strings.Cut(referer, "?")
+		referer, _, _ = strings.Cut(referer, "%23")
 		if m := absoluteForm.FindStringSubmatch(referer); m != nil && m[2] != "" && webPattern.MatchString(m[1]) {
 			if authority := m[3][strings.LastIndex(m[3], "@")+1:]; isAuthority(authority) && len(m[1]+"//"+authority) <= maxLink {
 				wantLink = m[1] + "//" + authority + m[4]

@@ -53,7 +53,7 @@ func (h missedHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *missedHeap) Push(a any)        { *h = append(*h, a.(*missedAddress)) }
 func (h *missedHeap) Pop() any          { panic("addresses only take each other's place") }
 
-// register begins the report with the first handler that reports.
+// register begins the report with the first handler that reports, unless it has begun.
 func (r *report) register() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,18 +63,15 @@ func (r *report) register() {
 	}
 }
 
-// unregister keeps what is counted, for the handlers of the next config.
+// unregister keeps what is counted, for the handlers of the next config. Where nothing is, the report has not begun: the
+// config of the last handler may have failed to load.
 func (r *report) unregister() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reporters--
-}
-
-// reset begins the report again.
-func (r *report) reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.since, r.count, r.addresses, r.lowest = time.Now(), 0, nil, nil
+	if r.reporters == 0 && r.count == 0 {
+		r.since = time.Time{}
+	}
 }
 
 // addPage counts a page. uri is the address on it, and referer the client's.
@@ -101,6 +98,9 @@ func (r *report) add(uri []byte, referer string, count func(*missedAddress)) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.since.IsZero() { // a request of a config that is no longer there
+		r.since = time.Unix(0, now)
+	}
 	a := r.addresses[string(key)]
 	if a == nil {
 		a = r.admit(string(key), now)
@@ -141,9 +141,15 @@ func (r *report) admit(key string, now int64) *missedAddress {
 	return a
 }
 
-// appendKey appends the host of an address, a space and its path, without the query.
+// encodedHash is how the fragment of a request target or of a Referer begins on a page, for a # cannot stand there. A
+// path may have it as well, and is cut there, too: what looks like a fragment may be as secret as one.
+const encodedHash = "%23"
+
+// appendKey appends the host of an address, a space and its path, without the query and the fragment. An address on a
+// page has no user information.
 func appendKey(b, uri []byte) []byte {
 	uri, _, _ = bytes.Cut(uri, []byte("?"))
+	uri, _, _ = bytes.Cut(uri, []byte(encodedHash))
 	path := uri
 	if i := bytes.IndexByte(uri, ':'); i >= 0 && bytes.HasPrefix(uri[i:], []byte("://")) {
 		path = uri[i+len("://"):]
@@ -169,6 +175,7 @@ func appendKey(b, uri []byte) []byte {
 func appendLink(b []byte, referer string) []byte {
 	referer, _, _ = strings.Cut(referer, "?")
 	referer, _, _ = strings.Cut(referer, "#")
+	referer, _, _ = strings.Cut(referer, encodedHash)
 	scheme, rest, ok := strings.Cut(referer, "://")
 	if !ok || !isHTTP(scheme) {
 		return b
@@ -228,8 +235,13 @@ type causesSnapshot struct {
 
 // snapshot returns the report, most frequent address first, and of equally frequent ones the one that was missed last.
 // It returns false if no handler ever reported.
-func (r *report) snapshot() (reportSnapshot, bool) {
-	s, addresses, ok := r.copy()
+func (r *report) snapshot() (reportSnapshot, bool) { return r.read(false) }
+
+// take returns the report as snapshot does, and begins it again. Every request is in the one or in the other.
+func (r *report) take() (reportSnapshot, bool) { return r.read(true) }
+
+func (r *report) read(anew bool) (reportSnapshot, bool) {
+	s, addresses, ok := r.copy(anew)
 	slices.SortFunc(addresses, func(a, b missedAddress) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.last, a.last), cmp.Compare(a.key, b.key))
 	})
@@ -248,8 +260,8 @@ func (r *report) snapshot() (reportSnapshot, bool) {
 	return s, ok
 }
 
-// copy copies the addresses, and no more, while requests wait.
-func (r *report) copy() (s reportSnapshot, addresses []missedAddress, ok bool) {
+// copy copies the addresses, and no more, while requests wait. If anew, the report begins again before the next request.
+func (r *report) copy(anew bool) (s reportSnapshot, addresses []missedAddress, ok bool) {
 	addresses = make([]missedAddress, 0, maxAddresses)
 	links := make([]byte, 0, maxAddresses*maxLink)
 	r.mu.Lock()
@@ -260,5 +272,12 @@ func (r *report) copy() (s reportSnapshot, addresses []missedAddress, ok bool) {
 		copied.lastLink = links[len(links)-len(a.lastLink):]
 		addresses = append(addresses, copied)
 	}
-	return reportSnapshot{Since: r.since.UTC(), Count: r.count}, addresses, r.reporters > 0 || r.count > 0
+	s, ok = reportSnapshot{Since: r.since.UTC(), Count: r.count}, r.reporters > 0 || r.count > 0
+	if anew {
+		r.since, r.count, r.addresses, r.lowest = time.Time{}, 0, nil, nil
+		if r.reporters > 0 {
+			r.since = time.Now()
+		}
+	}
+	return s, addresses, ok
 }

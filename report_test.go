@@ -159,12 +159,112 @@ func TestNoCountIsLost(t *testing.T) {
 	}
 }
 
+// TestTakingLosesNothing has several goroutines count, while another one takes the report again and again.
+func TestTakingLosesNothing(t *testing.T) {
+	const goroutines, rounds, addresses = 4, 20_000, 50
+	var r report
+	var taking sync.WaitGroup
+	var count, sum, taken uint64
+	done := make(chan struct{})
+	take := func() {
+		s, _ := r.take()
+		count += s.Count
+		for _, a := range s.Addresses {
+			sum += a.Causes.Error
+		}
+	}
+	taking.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				take()
+				taken++
+			}
+		}
+	})
+	var counting sync.WaitGroup
+	for i := range goroutines {
+		counting.Go(func() {
+			for j := range rounds {
+				r.addPage(fmt.Appendf(nil, "http://a.test/%d", (i+j)%addresses), "", causeError)
+			}
+		})
+	}
+	counting.Wait()
+	close(done)
+	taking.Wait()
+	take()
+	if count != goroutines*rounds || sum != count {
+		t.Errorf("got %d pages, and %d by address, want %d", count, sum, goroutines*rounds)
+	}
+	if taken < 10 {
+		t.Errorf("the report was taken %d times while it counted, which shows nothing", taken)
+	}
+}
+
+// TestSinceIsWhenCountingBegan registers handlers as configs do that are loaded, fail to load, and go.
+func TestSinceIsWhenCountingBegan(t *testing.T) {
+	var r report
+	since := func(wantOK bool) time.Time {
+		t.Helper()
+		s, ok := r.snapshot()
+		if ok != wantOK {
+			t.Fatalf("it is %v that there is a report, want %v", ok, wantOK)
+		}
+		return s.Since
+	}
+	later := func() time.Time {
+		t.Helper()
+		for now := time.Now().UnixNano(); time.Now().UnixNano() == now; { // where the clock is coarse
+		}
+		return time.Now()
+	}
+	r.register() // a config that fails to load
+	r.unregister()
+	since(false)
+
+	begin := later()
+	r.register()
+	first := since(true)
+	if first.Before(begin) {
+		t.Errorf("the report dates from %s, when a config failed to load, want after %s", first, begin)
+	}
+	r.register() // another config, which fails to load
+	r.unregister()
+	r.addPage([]byte("http://a.test/x"), "", causeError)
+	r.unregister() // a config without a handler that reports
+	if got := since(true); !got.Equal(first) {
+		t.Errorf("the report dates from %s, want %s", got, first)
+	}
+	if s, ok := r.take(); !ok || s.Count != 1 || !s.Since.Equal(first) {
+		t.Errorf("took %+v, %v", s, ok)
+	}
+	since(false)
+
+	begin = later()
+	r.addPage([]byte("http://a.test/late"), "", causeError) // by a handler of the last config
+	if got := since(true); got.Before(begin) {
+		t.Errorf("the report dates from %s, want from its first page after %s", got, begin)
+	}
+	r.register()
+	begin = later()
+	if r.take(); since(true).Before(begin) {
+		t.Errorf("once taken, the report dates from %s, want after %s", since(true), begin)
+	}
+}
+
 func TestKeyIsHostAndPath(t *testing.T) {
 	long := strings.Repeat("x", 2*maxKey)
 	for name, tt := range map[string]struct{ uri, want string }{
 		"plain":                 {"http://a.test/x", "a.test /x"},
 		"query":                 {"http://a.test/x?y=/z", "a.test /x"},
 		"query, no path":        {"http://a.test?y", "a.test "},
+		"fragment":              {"http://a.test/x%23access_token=secret", "a.test /x"},
+		"fragment with a query": {"http://a.test/x%23y?access_token=secret", "a.test /x"},
+		"fragment, no path":     {"urn:x%23access_token=secret", " urn:x"},
+		"not a fragment":        {"http://a.test/x%2523", "a.test /x%2523"},
 		"no path":               {"http://a.test", "a.test "},
 		"port":                  {"https://a.test:8443/", "a.test:8443 /"},
 		"IPv6":                  {"http://[2001:DB8::1]:81/x", "[2001:db8::1]:81 /x"},
@@ -201,6 +301,8 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"query":                  {site + "/x?token=secret", site + "/x"},
 		"query, no path":         {site + "?token=secret", site},
 		"fragment":               {site + "/x#access_token=secret?y", site + "/x"},
+		"fragment, encoded":      {site + "/x%23access_token=secret", site + "/x"},
+		"not a fragment":         {site + "/x%2523", site + "/x%2523"},
 		"user":                   {"https://me@b.test/x", site + "/x"},
 		"user and password":      {"https://me:secret@b.test/x?y", site + "/x"},
 		"user with an @":         {"https://me@c.test:secret@b.test/x", site + "/x"},

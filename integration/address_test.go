@@ -49,6 +49,7 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 		"absolute-form, no host": {"GET http:///x HTTP/1.1\nHost: a.test", "GET", "http://a.test/x"},
 		"absolute-form, IPv6":    {"GET http://[::1]:8080/x HTTP/1.1\nHost: a.test", "GET", "http://[::1]:8080/x"},
 		"no authority":           {"GET urn:x?y=http://me@b.test/ HTTP/1.1\nHost: a.test", "GET", "urn:x?y=http://me@b.test/"},
+		"no authority, user":     {"GET http:me:secret@b.test/x?y@z HTTP/1.1\nHost: a.test", "GET", "http:b.test/x?y@z"},
 		"HTTP/1.0":               {"GET /x HTTP/1.0", "GET", "http://" + local + "/x"},
 		"HTTP/1.0 with Host":     {"GET /x HTTP/1.0\nHost: a.test", "GET", "http://a.test/x"},
 		"an asterisk":            {"GET * HTTP/1.1\nHost: a.test:80", "GET", "http://a.test:80"},

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -28,7 +29,9 @@ func startReporting(t *testing.T, sites string, options ...string) *reporting {
 	t.Helper()
 	option, addr := testcaddy.Admin(t)
 	s := &reporting{testcaddy.Start(t, sites, append(options, option)...), addr}
-	s.ask(t, "DELETE", "/not_found/report").Want(t, http.StatusNoContent, "")
+	if res := s.ask(t, "DELETE", "/not_found/report"); res.StatusCode != http.StatusOK {
+		t.Fatalf("beginning the report again: got %s %s", res.Status, res.Content)
+	}
 	return s
 }
 
@@ -95,7 +98,11 @@ type missedReport struct {
 // report reads the report. Its counts must add up.
 func (s *reporting) report(t *testing.T, query string) (r missedReport) {
 	t.Helper()
-	res := s.ask(t, "GET", "/not_found/report"+query)
+	return readReport(t, s.ask(t, "GET", "/not_found/report"+query))
+}
+
+func readReport(t *testing.T, res testcaddy.Response) (r missedReport) {
+	t.Helper()
 	res.WantHeader(t, "Content-Type", "application/json")
 	d := json.NewDecoder(strings.NewReader(res.Content))
 	d.DisallowUnknownFields()
@@ -177,9 +184,13 @@ func TestReportSaysWhatIsMissed(t *testing.T) {
 	}
 }
 
-// TestReportParameters has three addresses, two of them of one host, and two of them with a link.
+// TestReportParameters has addresses of several hosts and ports. Two of them have a link.
 func TestReportParameters(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	s.miss(t, "GET", "http://[2001:DB8::1]/4")
+	s.miss(t, "GET", "http://[2001:db8::1]:8080/5")
+	s.miss(t, "GET", "http://localhost:81/6")
+	s.miss(t, "GET", "http://localhost:8080/7")
 	for range 2 {
 		s.miss(t, "GET", "http://a.test/1", "Referer: http://b.test/")
 	}
@@ -189,14 +200,28 @@ func TestReportParameters(t *testing.T) {
 		one   = "a.test/1: 2 unanswered, 2 from http://b.test/"
 		two   = "a.test/2: 1 unanswered"
 		three = "b.test/3: 1 unanswered, 1 from http://b.test/"
+		four  = "[2001:db8::1]/4: 1 unanswered"
+		five  = "[2001:db8::1]:8080/5: 1 unanswered"
+		six   = "localhost:81/6: 1 unanswered"
+		seven = "localhost:8080/7: 1 unanswered"
 	)
 	for query, want := range map[string][]string{
-		"":                           {one, three, two},
+		"":                           {one, three, two, seven, six, five, four},
 		"?limit=2":                   {one, three},
-		"?limit=1000":                {one, three, two},
+		"?limit=1000":                {one, three, two, seven, six, five, four},
 		"?linked=true":               {one, three},
-		"?linked=false":              {one, three, two},
+		"?linked=false":              {one, three, two, seven, six, five, four},
 		"?host=a.test":               {one, two},
+		"?host=a.test:80":            nil,
+		"?host=test":                 nil,
+		"?host=localhost":            {seven, six},
+		"?host=localhost:81":         {six},
+		"?host=localhost:8":          nil,
+		"?host=2001:DB8::1":          {five, four},
+		"?host=[2001:db8::1]":        {five, four},
+		"?host=[2001:db8::1]:8080":   {five},
+		"?host=2001:db8::1:8080":     nil, // which is another address
+		"?host=2001:db8::":           nil,
 		"?host=A.Test":               {one, two},
 		"?host=c.test":               nil,
 		"?host=a.test&linked=true":   {one},
@@ -206,8 +231,8 @@ func TestReportParameters(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			s.want(t, query, want...)
-			if r := s.report(t, query); r.Count != 4 {
-				t.Errorf("got the count %d, want 4, which is that of the whole report", r.Count)
+			if r := s.report(t, query); r.Count != 8 {
+				t.Errorf("got the count %d, want 8, which is that of the whole report", r.Count)
 			}
 		})
 	}
@@ -220,7 +245,11 @@ func TestReportParameters(t *testing.T) {
 		"?limit=9999999999999999999": `is not a number of addresses`,
 		"?linked=yes":                `linked: "yes" is neither true nor false`,
 		"?linked":                    `linked: "" is neither true nor false`,
-		"?host=":                     "host is empty",
+		"?host=":                     `host: "" is not a host; write it as in www.example.com, localhost:8080 or ::1`,
+		"?host=http://a.test":        `host: "http://a.test" is not a host`,
+		"?host=a.test/1":             `host: "a.test/1" is not a host`,
+		"?host=[::1":                 `host: "[::1" is not a host`,
+		"?host=fe80::1%25eth0":       `host: "fe80::1%eth0" is not a host`,
 		"?path=/x":                   `unknown parameter "path"; the parameters are limit, linked and host`,
 		"?Limit=1":                   `unknown parameter "Limit"`,
 		"?limit=1&limit=2":           "limit is given 2 times",
@@ -231,6 +260,11 @@ func TestReportParameters(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			wantError(t, s.ask(t, "GET", "/not_found/report"+query), http.StatusBadRequest, want)
 		})
+	}
+	wantError(t, s.ask(t, "DELETE", "/not_found/report?host=a.test"), http.StatusBadRequest,
+		`DELETE takes no parameters, not "host=a.test": it returns the whole report and begins it again`)
+	if r := s.report(t, ""); r.Count != 8 {
+		t.Errorf("DELETE with a parameter left %+v", r)
 	}
 }
 
@@ -258,12 +292,60 @@ func TestReportMethods(t *testing.T) {
 		t.Errorf("got %+v, want %+v as before", got, before)
 	}
 
-	s.ask(t, "DELETE", "/not_found/report").Want(t, http.StatusNoContent, "")
+	if got := readReport(t, s.ask(t, "DELETE", "/not_found/report")); !reflect.DeepEqual(got, before) {
+		t.Errorf("DELETE: got %+v, want %+v as with GET", got, before)
+	}
 	if got := s.report(t, ""); got.Count != 0 || got.Addresses == nil || len(got.Addresses) != 0 || !got.Since.After(before.Since) {
 		t.Errorf("after DELETE: got %+v, want an empty report that begins later", got)
 	}
 	s.miss(t, "GET", "http://a.test/x")
 	s.want(t, "", "a.test/x: 1 unanswered")
+}
+
+// TestReportThatIsTakenAgainAndAgainLosesNothing takes the report while clients miss addresses.
+func TestReportThatIsTakenAgainAndAgainLosesNothing(t *testing.T) {
+	const clients, misses = 4, 300
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	count, sum := 0, 0
+	take := func() {
+		r := readReport(t, s.ask(t, "DELETE", "/not_found/report"))
+		count += r.Count
+		for _, a := range r.Addresses {
+			sum += a.Causes["unanswered"]
+		}
+	}
+	var missing sync.WaitGroup
+	for i := range clients {
+		missing.Go(func() {
+			c := testcaddy.HTTP11(t, s.Addr)
+			for j := range misses {
+				res, err := c.HTTP.Get(fmt.Sprintf("http://a.test/%d", (i+j)%10))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		missing.Wait()
+		close(done)
+	}()
+	for taken := 0; ; taken++ {
+		select {
+		case <-done:
+			take()
+			if count != clients*misses || sum != count || taken < 2 {
+				t.Errorf("got %d pages, and %d by address, in %d reports, want %d in several", count, sum, taken+1, clients*misses)
+			}
+			return
+		default:
+			take()
+		}
+	}
 }
 
 // TestReportKeepsToTheAccessRulesOfTheAdminAPI compares requests that Caddy refuses with those for its config.
@@ -318,12 +400,26 @@ func TestReportSurvivesReloads(t *testing.T) {
 		return testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\n"+site+"\n}", admin, "log default {\noutput discard\n}"))
 	}
 	s := &reporting{testcaddy.StartConfig(t, config("not_found")), addr}
-	s.ask(t, "DELETE", "/not_found/report").Want(t, http.StatusNoContent, "")
+	s.ask(t, "DELETE", "/not_found/report") // what other tests left
 	s.miss(t, "GET", "http://a.test/silent")
-	wantError(t, s.ask(t, "GET", "/not_found/report"), http.StatusNotFound, "no not_found handler of this Caddy reports; give one the option report")
+	fails := func(method string) {
+		t.Helper()
+		wantError(t, s.ask(t, method, "/not_found/report"), http.StatusNotFound, "no not_found handler has report enabled; give one the option report")
+	}
+	fails("GET")
+	fails("DELETE")
+	// it is provisioned before the one whose template is missing
+	if err := caddy.Load(config("not_found {\nreport\n}\nhandle /a {\nnot_found {\ntemplate /nowhere/404.html\n}\n}"), true); err == nil {
+		t.Fatal("a config without its template loads")
+	}
+	fails("GET")
+	begin := time.Now()
 
 	s.Reload(t, config("not_found {\nreport\n}"))
 	since := s.report(t, "").Since
+	if since.Before(begin) {
+		t.Errorf("it is the report since %s, want after %s, when a config failed to load", since, begin)
+	}
 	s.miss(t, "GET", "http://a.test/x", "Referer: http://b.test/1")
 	s.Reload(t, config("handle {\nnot_found {\nreport\ncontext_path /app\n}\nerror 404\n}"))
 	s.miss(t, "GET", "http://a.test/x", "Referer: http://b.test/2")
@@ -433,7 +529,7 @@ func TestReportFindsFrequentAddressesInAFlood(t *testing.T) {
 
 // TestReportOfHostileRequests sends what would harm a careless reader of the report.
 func TestReportOfHostileRequests(t *testing.T) {
-	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}", "metrics", "servers {\nmax_header_size 256KB\n}")
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}\nhttp://base.test:0 {\nnot_found {\nreport\nbase_url https://base.test\n}\n}", "metrics", "servers {\nmax_header_size 256KB\n}")
 	long := strings.Repeat("x", 16<<10)
 	requests := map[string]string{ // the summary, without the count
 		"GET /<script>alert(1)</script>?<b> HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/<script>?x": "a.test/%3Cscript%3Ealert(1)%3C/script%3E: 1 unanswered, 1 from https://b.test/%3Cscript%3E",
@@ -445,6 +541,10 @@ func TestReportOfHostileRequests(t *testing.T) {
 		"GET /two HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/1\r\nReferer: https://b.test/2":       "a.test/two: 1 unanswered, 1 from https://b.test/1",
 		"GET /no HTTP/1.1\r\nHost: a.test\r\nReferer: javascript:alert('://b.test/')":                       "a.test/no: 1 unanswered",
 		"GET http://me:secret@b.test/x?y HTTP/1.1\r\nHost: b.test":                                          "b.test/x: 1 unanswered",
+		"GET /frag#access_token=secret HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/%23token=secret": "a.test/frag: 1 unanswered, 1 from https://b.test/",
+		"GET foo:me:secret@b.test/x HTTP/1.1\r\nHost: b.test":                                               "foo:b.test/x: 1 unanswered",
+		"GET http:me:secret@b.test/x#y HTTP/1.1\r\nHost: b.test":                                            "http:b.test/x: 1 unanswered",
+		"GET x:/me:secret@b.test/?y=@ HTTP/1.1\r\nHost: base.test":                                          "base.test/b.test/: 1 unanswered",
 		"GET * HTTP/1.1\r\nHost: b.test":                                                                    "b.test: 1 unanswered",
 	}
 	want := make(map[string]bool)
