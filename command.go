@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -29,7 +32,7 @@ func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "not-found",
 		Usage: "[--listen <addr>] [--context-path <path>] [--base-url <url>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
-			"    [--trusted-proxies <range,...>] [--health-path <path>] [--report] [--access-log] [--debug]",
+			"    [--trusted-proxies <range,...>] [--health-path <path>] [--report [--admin <address>]] [--access-log] [--debug]",
 		Short: "Spins up a server that answers every request with a 404 page",
 		Long: `
 An HTTP server that answers every request with one 404 page: the default
@@ -49,7 +52,13 @@ With --health-path, GET requests for that path get an empty 200, for
 readiness and liveness probes.
 
 The admin API is disabled, unless --report counts which addresses are
-missed: then it serves the report, which 'caddy not-found report' prints.
+missed: then it serves the report, which 'caddy not-found report' prints. It
+listens at Caddy's default address, or at --admin, which may be a Unix socket,
+as in unix//run/not-found.sock. Where something answers already, such as
+another Caddy, it does not start.
+
+A request that takes longer than 10 seconds to arrive is not waited for, and
+a signal to stop ends every exchange within 5 seconds.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
@@ -62,6 +71,7 @@ missed: then it serves the report, which 'caddy not-found report' prints.
 			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
 			flags.String("health-path", "", "The path of a health check, which gets an empty 200")
 			flags.Bool("report", false, "Report which addresses are missed, on the admin API")
+			flags.String("admin", "", "The address of the admin API, if not the default; only with --report")
 			flags.Bool("access-log", false, "Enable the access log")
 			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
 			cmd.RunE = caddycmd.WrapCommandFuncForCobra(cmdNotFound)
@@ -83,8 +93,12 @@ The report comes from Caddy's admin API, at the default address, at
 --address, or at the one in the config file. A range of counts, as in 39-42,
 means that the address may have taken over a part of another one's counter.
 
-To print the whole report as JSON, use --json --limit 0. With --reset,
-counting begins again once the report is printed.
+A --host without a port, such as localhost or ::1, is that host on every port.
+To print the whole report as JSON, use --json --limit 0.
+
+With --reset, counting begins again. No request is lost: what is printed is
+the whole report up to that moment, and so --limit, --linked and --host are
+refused. What cannot be printed is written to a file, which the error names.
 `,
 		Example: "caddy not-found report --linked --limit 10",
 		Args:    cobra.NoArgs,
@@ -98,7 +112,7 @@ counting begins again once the report is printed.
 	flags.Bool("linked", false, "Only addresses that a link led to")
 	flags.String("host", "", "Only addresses of this host")
 	flags.Bool("json", false, "Print JSON instead of a table")
-	flags.Bool("reset", false, "Begin the report again, once it is printed")
+	flags.Bool("reset", false, "Print the whole report, and begin it again")
 	return cmd
 }
 
@@ -115,9 +129,19 @@ func exportCommand() *cobra.Command {
 	}
 }
 
+// A client that stalls in its request gets its page after readTimeout, and one that stalls in anything holds up the end of
+// the process for gracePeriod, which is less than `docker stop` and Kubernetes wait.
+const (
+	readTimeout = 10 * time.Second
+	gracePeriod = 5 * time.Second
+)
+
 func cmdNotFound(fl caddycmd.Flags) (int, error) {
 	caddy.TrapSignals()
 	config, err := notFoundConfig(fl)
+	if err == nil && !config.Admin.Disabled {
+		err = checkUnused(config.Admin.Listen)
+	}
 	if err == nil {
 		err = caddy.Run(config)
 	}
@@ -125,6 +149,36 @@ func cmdNotFound(fl caddycmd.Flags) (int, error) {
 		return caddy.ExitCodeFailedStartup, err
 	}
 	select {}
+}
+
+// checkUnused refuses an address where something answers. Caddy would listen there as well, and `caddy reload` and
+// `caddy stop` would reach the one or the other.
+func checkUnused(admin string) error {
+	addr, err := parseAddress(admin)
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	host, _, _ := strings.Cut(addr.JoinHostPort(0), "|") // a Unix socket may have permissions
+	conn, err := net.DialTimeout(addr.Network, host, time.Second)
+	if err != nil {
+		return nil
+	}
+	conn.Close()
+	return fmt.Errorf("admin: at %s, something answers already, such as another Caddy; "+
+		"use another address, as in --admin localhost:2020 or --admin unix//run/not-found.sock", admin)
+}
+
+// parseAddress parses an address as Caddy does, but neither one without a port nor a URL.
+func parseAddress(s string) (caddy.NetworkAddress, error) {
+	addr, err := caddy.ParseNetworkAddress(s)
+	if err != nil {
+		return addr, fmt.Errorf("%q is not an address: %w", s, err)
+	}
+	_, _, port, _ := caddy.SplitNetworkAddress(s)
+	if strings.Contains(s, "://") || port == "" && !addr.IsUnixNetwork() && !addr.IsFdNetwork() {
+		return addr, fmt.Errorf("%q is not an address; write it as host:port, or as in unix//run/caddy.sock", s)
+	}
+	return addr, nil
 }
 
 // notFoundConfig returns the config of a server that answers every request with the page.
@@ -138,14 +192,29 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	}
 	server := &caddyhttp.Server{
 		Listen:            []string{fl.String("listen")},
-		ReadHeaderTimeout: caddy.Duration(10 * time.Second),
+		ReadHeaderTimeout: caddy.Duration(readTimeout),
+		ReadTimeout:       caddy.Duration(readTimeout),
 		IdleTimeout:       caddy.Duration(30 * time.Second),
 		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
 	}
-	if _, err := caddy.ParseNetworkAddress(server.Listen[0]); err != nil {
+	if _, err := parseAddress(server.Listen[0]); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if ranges, _ := fl.GetStringSlice("trusted-proxies"); len(ranges) > 0 {
+	admin := caddy.DefaultAdminListen
+	if fl.Changed("admin") {
+		if !handler.Report {
+			return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
+		}
+		admin = fl.String("admin")
+		if _, err := parseAddress(admin); err != nil {
+			return nil, fmt.Errorf("admin: %w", err)
+		}
+	}
+	if fl.Changed("trusted-proxies") {
+		ranges, _ := fl.GetStringSlice("trusted-proxies")
+		if len(ranges) == 0 {
+			ranges = []string{""} // which is refused
+		}
 		source := new(caddyhttp.StaticIPRange)
 		for _, r := range ranges {
 			if r == "private_ranges" {
@@ -153,14 +222,15 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 				continue
 			}
 			if _, err := caddyhttp.CIDRExpressionToPrefix(r); err != nil {
-				return nil, fmt.Errorf("trusted-proxies: %q is no IP range; write it as in 10.0.0.0/8, or private_ranges", r)
+				return nil, fmt.Errorf("trusted-proxies: %q is not an IP range; use CIDR, for example 10.0.0.0/8, or private_ranges", r)
 			}
 			source.Ranges = append(source.Ranges, r)
 		}
 		server.TrustedProxiesRaw = caddyconfig.JSONModuleObject(source, "source", "static", nil)
 	}
-	if path := fl.String("health-path"); path != "" {
-		if path[0] != '/' {
+	if fl.Changed("health-path") {
+		path := fl.String("health-path")
+		if !strings.HasPrefix(path, "/") {
 			return nil, fmt.Errorf("health-path: %q does not begin with a slash; write it as in /healthz", path)
 		}
 		server.Routes = append(server.Routes, caddyhttp.Route{
@@ -183,10 +253,14 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	config := &caddy.Config{
 		Admin: &caddy.AdminConfig{
 			Disabled: !handler.Report,
+			Listen:   admin,
 			Config:   &caddy.ConfigSettings{Persist: &persist},
 		},
 		AppsRaw: caddy.ModuleMap{
-			"http": caddyconfig.JSON(caddyhttp.App{Servers: map[string]*caddyhttp.Server{"not_found": server}}, nil),
+			"http": caddyconfig.JSON(caddyhttp.App{
+				Servers:     map[string]*caddyhttp.Server{"not_found": server},
+				GracePeriod: caddy.Duration(gracePeriod),
+			}, nil),
 			// nothing is stored, so the file system may be read-only
 			"tls": caddyconfig.JSON(&caddytls.TLS{DisableStorageClean: true}, nil),
 		},
@@ -219,48 +293,93 @@ func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
 }
 
 func cmdReport(fl caddycmd.Flags) (int, error) {
-	filter := reportFilter{limit: fl.Int("limit"), linked: fl.Bool("linked"), host: fl.String("host")}
-	if filter.limit < 0 {
-		return caddy.ExitCodeFailedStartup, fmt.Errorf("limit: %d is negative; 0 is all addresses", filter.limit)
-	}
-	if fl.Changed("host") && filter.host == "" {
-		return caddy.ExitCodeFailedStartup, errors.New("host is empty; give it a value or leave it out")
-	}
-	addr, err := caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, fl.String("config"), fl.String("adapter"))
-	if err != nil {
-		return caddy.ExitCodeFailedStartup, fmt.Errorf("determining the address of the admin API: %w", err)
-	}
-	body, err := askAdmin(addr, http.MethodGet, reportPath+"?"+filter.query())
-	if err != nil {
+	if err := printReportOfCaddy(fl); err != nil {
 		return caddy.ExitCodeFailedStartup, err
-	}
-	if fl.Bool("json") {
-		var indented bytes.Buffer
-		if err = json.Indent(&indented, body, "", "\t"); err == nil {
-			_, err = indented.WriteTo(os.Stdout)
-		}
-	} else {
-		err = printReport(os.Stdout, body, terminalWidth())
-	}
-	if err != nil {
-		return caddy.ExitCodeFailedStartup, fmt.Errorf("printing the report: %w", err)
-	}
-	if fl.Bool("reset") {
-		if _, err := askAdmin(addr, http.MethodDelete, reportPath); err != nil {
-			return caddy.ExitCodeFailedStartup, err
-		}
 	}
 	return caddy.ExitCodeSuccess, nil
 }
 
-// askAdmin asks a running Caddy's admin API.
+// printReportOfCaddy gets the report of a running Caddy, and prints it.
+func printReportOfCaddy(fl caddycmd.Flags) error {
+	filter := reportFilter{limit: fl.Int("limit"), linked: fl.Bool("linked")}
+	if filter.limit < 0 {
+		return fmt.Errorf("limit: %d is negative; 0 is all addresses", filter.limit)
+	}
+	var err error
+	if fl.Changed("host") {
+		if filter.host, err = parseHost(fl.String("host")); err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+	}
+	if fl.Changed("address") {
+		if _, err := parseAddress(fl.String("address")); err != nil {
+			return fmt.Errorf("address: %w", err)
+		}
+	}
+	method, uri, width := http.MethodGet, reportPath+"?"+filter.query(), terminalWidth()
+	reset := fl.Bool("reset")
+	if reset {
+		if filter.linked || filter.host != "" || fl.Changed("limit") && filter.limit > 0 {
+			return errors.New("reset: it prints the whole report, for what it left out would be lost; leave out --limit, --linked and --host")
+		}
+		method, uri, width = http.MethodDelete, reportPath, 0
+	}
+
+	addr, err := caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, fl.String("config"), fl.String("adapter"))
+	if err != nil {
+		return fmt.Errorf("determining the address of the admin API: %w", err)
+	}
+	body, err := askAdmin(addr, method, uri)
+	if reset {
+		signal.Ignore(os.Interrupt, syscall.SIGPIPE) // nothing but this process has the report any more
+	}
+	if err == nil {
+		if fl.Bool("json") {
+			err = printJSON(os.Stdout, body)
+		} else {
+			err = printReport(os.Stdout, body, width)
+		}
+		if err != nil {
+			err = fmt.Errorf("printing the report: %w", err)
+		}
+	}
+	if err != nil && reset && len(body) > 0 {
+		file, saveErr := saveReport(body)
+		if saveErr != nil {
+			return fmt.Errorf("%w; saving it, now that counting has begun again: %w", err, saveErr)
+		}
+		return fmt.Errorf("%w; counting has begun again, and what was counted before is in %s", err, file)
+	}
+	return err
+}
+
+// saveReport writes a report to a file of its own.
+func saveReport(body []byte) (name string, err error) {
+	f, err := os.CreateTemp("", "not-found-report-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(body)
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// askAdmin asks a running Caddy's admin API. If its answer breaks off, it returns what has come of it, too.
 func askAdmin(addr, method, uri string) ([]byte, error) {
 	resp, err := caddycmd.AdminAPIRequest(addr, method, uri, nil, nil)
 	if err != nil {
+		// the error ends with the body of the response, which is JSON if it is the API's
+		var answer caddy.APIError
+		if _, body, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+body), &answer) == nil && answer.Message != "" {
+			return nil, fmt.Errorf("the admin API at %s: %s", addr, printable(answer.Message))
+		}
 		return nil, fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %w", addr, err)
 	}
 	defer resp.Body.Close()
-	return io.ReadAll(resp.Body)
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		err = fmt.Errorf("reading the report: %w", err)
+	}
+	return body, err
 }
 
 // terminalWidth returns the width of the terminal in columns. Where there is no terminal, nothing is cut.
@@ -272,18 +391,35 @@ func terminalWidth() int {
 	return width
 }
 
+func printJSON(w io.Writer, body []byte) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, body, "", "\t"); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
 // printReport prints a report in JSON as a table of a width, which is unlimited if it is 0.
 func printReport(w io.Writer, body []byte, width int) error {
 	var r reportSnapshot
 	if err := json.Unmarshal(body, &r); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s since %s\n", plural(r.Count, "404"), r.Since.Local().Format(time.DateTime))
-	if len(r.Addresses) == 0 {
-		return nil
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s since %s\n", plural(r.Count, "404"), r.Since.Local().Format(time.DateTime))
+	if len(r.Addresses) > 0 {
+		b.WriteByte('\n')
+		r.writeTable(&b, width)
+	} else if r.Count > 0 {
+		b.WriteString("\nNo address matches.\n")
 	}
-	fmt.Fprintln(w)
+	_, err := b.WriteTo(w)
+	return err
+}
 
+// writeTable writes a row for each address.
+func (r *reportSnapshot) writeTable(b *bytes.Buffer, width int) {
 	rows := [][]string{{"COUNT", "WHY", "LINKS", "LAST LINK", "ADDRESS"}}
 	for _, a := range r.Addresses {
 		count := fmt.Sprint(a.Count)
@@ -309,11 +445,11 @@ func printReport(w io.Writer, body []byte, width int) error {
 			row[3], row[4] = shorten(row[3], link), shorten(row[4], address)
 		}
 	}
-	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
+	t := tabwriter.NewWriter(b, 0, 0, columnGap, ' ', 0)
 	for _, row := range rows {
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
-	return t.Flush()
+	t.Flush()
 }
 
 const columnGap = 2

@@ -77,11 +77,24 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 	for args, want := range map[string]string{
 		"404.html":                         `unexpected argument "404.html"; all options are flags`,
 		"--footer=Powered by us":           `unexpected argument "by"; all options are flags`,
-		"--listen=:port":                   "listen: invalid start port",
-		"--listen=:99999":                  "listen: invalid start port",
-		"--trusted-proxies=nginx":          `trusted-proxies: "nginx" is no IP range; write it as in 10.0.0.0/8, or private_ranges`,
-		"--trusted-proxies=10.0.0.0/8,::x": `trusted-proxies: "::x" is no IP range`,
+		"--listen=:port":                   `listen: ":port" is not an address: invalid start port`,
+		"--listen=:99999":                  `listen: ":99999" is not an address: invalid start port`,
+		"--listen=":                        `listen: "" is not an address; write it as host:port, or as in unix//run/caddy.sock`,
+		"--listen=localhost":               `listen: "localhost" is not an address; write it as host:port`,
+		"--listen=8080":                    `listen: "8080" is not an address; write it as host:port`,
+		"--listen=::1":                     `listen: "::1" is not an address; write it as host:port`,
+		"--listen=http://localhost:8080":   `listen: "http://localhost:8080" is not an address; write it as host:port`,
+		"--trusted-proxies=":               `trusted-proxies: "" is not an IP range; use CIDR, for example 10.0.0.0/8, or private_ranges`,
+		"--trusted-proxies=nginx":          `trusted-proxies: "nginx" is not an IP range; use CIDR, for example 10.0.0.0/8, or private_ranges`,
+		"--trusted-proxies=10.0.0.0/8,::x": `trusted-proxies: "::x" is not an IP range`,
+		"--trusted-proxies=10.0.0.0/8,":    `trusted-proxies: "" is not an IP range`,
+		"--health-path=":                   `health-path: "" does not begin with a slash; write it as in /healthz`,
 		"--health-path=healthz":            `health-path: "healthz" does not begin with a slash; write it as in /healthz`,
+		"--admin=localhost:2020":           "admin: the admin API only serves the report; add --report, or leave --admin out",
+		"--report --admin=":                `admin: "" is not an address; write it as host:port, or as in unix//run/caddy.sock`,
+		"--report --admin=localhost":       `admin: "localhost" is not an address; write it as host:port`,
+		"--report --admin=off":             `admin: "off" is not an address; write it as host:port`,
+		"--report --admin=http://a:2020":   `admin: "http://a:2020" is not an address; write it as host:port`,
 		"--report=perhaps":                 `invalid argument "perhaps" for "--report" flag`,
 		"--status=404":                     "unknown flag: --status",
 	} {
@@ -91,7 +104,8 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range []string{"", "--context-path=", "--context-path=/", "--trusted-proxies=10.0.0.0/8,private_ranges,2001:db8::1 --report --debug --access-log"} {
+	for _, args := range []string{"", "--context-path=", "--context-path=/", "--listen=unix//run/x.sock", "--listen=[::1]:80", "--listen=:80-81", "--listen=fd/3",
+		"--report --admin=localhost:2020", "--report --admin=unix//run/x.sock|0220", "--report --admin=fd/3", "--trusted-proxies=10.0.0.0/8,private_ranges,2001:db8::1 --report --debug --access-log"} {
 		if _, err := configOfFlags(t, strings.Fields(args)...); err != nil {
 			t.Errorf("%q: got the error %v", args, err)
 		}
@@ -141,8 +155,11 @@ func TestTableHasARowForEachAddress(t *testing.T) {
 			}
 		})
 	}
-	if got := printed(t, reportSnapshot{Since: someReport.Since, Count: 1}, 80); got != "1 404 since 2026-01-02 03:04:05\n" {
+	if got := printed(t, reportSnapshot{Since: someReport.Since, Count: 1}, 80); got != "1 404 since 2026-01-02 03:04:05\n\nNo address matches.\n" {
 		t.Errorf("without addresses, got %q", got)
+	}
+	if got := printed(t, reportSnapshot{Since: someReport.Since}, 80); got != "0 404s since 2026-01-02 03:04:05\n" {
+		t.Errorf("where nothing was missed, got %q", got)
 	}
 }
 

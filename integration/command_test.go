@@ -1,10 +1,13 @@
 package integration
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -13,13 +16,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// command returns a caddy command with a home of its own, which is killed when the test ends.
+// command returns a caddy command with a home of its own, which is killed when the test ends, or after a minute: one that
+// should not start must not run for ever.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -27,9 +32,11 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = home
-	cmd.Env = append(os.Environ(), runsAsCaddy+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home,
+	cmd.Env = append(os.Environ(), runsAsCaddy+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "TMPDIR="+home,
 		"GORACE=atexit_sleep_ms=0") // or a program with the race detector takes a second to exit
 	return cmd
 }
@@ -37,14 +44,35 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 // run runs a caddy command to its end.
 func run(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	var out bytes.Buffer
+	stderr, code = runInto(t, cmd, &out)
+	return out.String(), stderr, code
+}
+
+func runInto(t *testing.T, cmd *exec.Cmd, stdout io.Writer) (stderr string, code int) {
+	t.Helper()
+	var errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = stdout, &errs
 	if err := cmd.Run(); err != nil {
 		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 			t.Fatal(err)
 		}
 	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// runIntoFull runs a caddy command whose output does not fit.
+func runIntoFull(t *testing.T, cmd *exec.Cmd) (stderr string, code int) {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("only Linux has /dev/full")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	return runInto(t, cmd, full)
 }
 
 // safeBuffer is a buffer that is read while it is written to.
@@ -68,8 +96,9 @@ func (s *safeBuffer) String() string {
 // running is a caddy not-found that runs.
 type running struct {
 	*testcaddy.Client
-	addr, admin string // the latter is that of the admin API, if it has one
+	addr, admin string // the latter is the default of the admin API
 	log         *safeBuffer
+	cmd         *exec.Cmd
 }
 
 // startNotFound runs caddy not-found with flags until the test ends.
@@ -78,13 +107,14 @@ func startNotFound(t *testing.T, flags ...string) *running {
 	r := &running{addr: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t), log: new(safeBuffer)}
 	r.Client = testcaddy.HTTP11(t, r.addr)
 	cmd := command(t, append([]string{"not-found", "--listen", r.addr}, flags...)...)
+	r.cmd = cmd
 	cmd.Env = append(cmd.Env, "CADDY_ADMIN="+r.admin)
 	cmd.Stderr = r.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Wait() // it is killed by then
+		_ = cmd.Wait() // it is killed by then, if it has not ended
 		if t.Failed() {
 			t.Log(r.log)
 		}
@@ -182,6 +212,99 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	}
 }
 
+// TestNotFoundCommandLeavesOtherAdminAPIsAlone starts a second one where the first one has its admin API.
+func TestNotFoundCommandLeavesOtherAdminAPIsAlone(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "") // the path of a socket has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := "unix/" + dir + "/s"
+	first := startNotFound(t, "--report")
+	second := startNotFound(t, "--report", "--admin", socket)
+	if conn, err := net.Dial("tcp", second.admin); err == nil {
+		conn.Close()
+		t.Error("with --admin, the admin API listens at the default address, too")
+	}
+
+	refused := func(t *testing.T, at, env string, flags ...string) {
+		t.Helper()
+		cmd := command(t, append([]string{"not-found", "--listen=127.0.0.1:0", "--report"}, flags...)...)
+		cmd.Env = append(cmd.Env, "CADDY_ADMIN="+env)
+		want := "admin: at " + at + ", something answers already, such as another Caddy; use another address, as in --admin localhost:2020 or --admin unix//run/not-found.sock"
+		if _, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, want) {
+			t.Fatalf("got the exit code %d and\n%s\nwant 1 and %s", code, stderr, want)
+		}
+	}
+	refused(t, first.admin, first.admin)
+	refused(t, first.admin, second.admin, "--admin", first.admin)
+	refused(t, "tcp/"+first.admin, second.admin, "--admin", "tcp/"+first.admin)
+	refused(t, socket, first.admin, "--admin", socket)
+	refused(t, socket+"|0666", first.admin, "--admin", socket+"|0666")
+
+	reports := func(address, path string) {
+		t.Helper()
+		stdout, stderr, code := run(t, command(t, "not-found", "report", "--address", address))
+		if code != 0 || strings.Count(stdout, "\n") != 4 || !strings.HasSuffix(stdout, " a.test"+path+"\n") {
+			t.Errorf("got the exit code %d, %s and\n%s\nwant the address a.test%s alone", code, stderr, stdout, path)
+		}
+	}
+	first.Get(t, "http://a.test/first")
+	second.Get(t, "http://a.test/second")
+	reports(first.admin, "/first")
+	reports(socket, "/second")
+
+	if err := second.cmd.Process.Kill(); err != nil { // which leaves the socket behind
+		t.Fatal(err)
+	}
+	_ = second.cmd.Wait()
+	if _, err := os.Stat(dir + "/s"); err != nil {
+		t.Fatal(err)
+	}
+	third := startNotFound(t, "--report", "--admin", socket)
+	third.Get(t, "http://a.test/third")
+	reports(socket, "/third")
+}
+
+// TestNotFoundCommandDoesNotWaitForStalledClients has clients that stall in the body of a request.
+func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
+	t.Parallel()
+	stall := func(t *testing.T, s *running) net.Conn {
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := io.WriteString(conn, "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nx"); err != nil {
+			t.Fatal(err)
+		}
+		s.Get(t, "http://a.test/another") // it has the first request by then
+		return conn
+	}
+	t.Run("until the read timeout", func(t *testing.T) {
+		t.Parallel()
+		conn := stall(t, startNotFound(t))
+		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		testcaddy.ReadResponse(t, bufio.NewReader(conn), "POST", "the stalled request").WantPage(t, "POST", "http://a.test/x", "")
+	})
+	t.Run("SIGTERM", func(t *testing.T) {
+		t.Parallel()
+		s := startNotFound(t)
+		stall(t, s)
+		begin := time.Now()
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		// the read timeout alone would end it after 10 seconds
+		if err, took := s.cmd.Wait(), time.Since(begin); err != nil || took > 9*time.Second || took < time.Second {
+			t.Errorf("it ended after %s, %v, want about 5 seconds", took, err)
+		}
+	})
+}
+
 // TestReportCommand prints the report of the Caddy that runs in this process.
 func TestReportCommand(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\nerror /error 404\n}")
@@ -193,6 +316,8 @@ func TestReportCommand(t *testing.T) {
 	}
 	s.miss(t, "GET", "http://b.test/error")
 	s.miss(t, "GET", "http://b.test/error", "Referer: http://b.test/blog?q")
+	s.miss(t, "GET", "http://d.test:81/x")
+	s.miss(t, "GET", "http://[::1]:81/x")
 	config := testcaddy.TempFile(t, "Caddyfile", "{\nadmin "+s.admin+"\n}\n")
 	report := func(t *testing.T, flags ...string) *exec.Cmd {
 		return command(t, append([]string{"not-found", "report"}, flags...)...)
@@ -210,9 +335,13 @@ func TestReportCommand(t *testing.T) {
 		}{
 			"limit by default": {nil, 20, first},
 			"limit":            {[]string{"--limit=2"}, 2, first},
-			"no limit":         {[]string{"-n", "0"}, 22, first},
+			"no limit":         {[]string{"-n", "0"}, 24, first},
 			"linked":           {[]string{"--linked"}, 1, second},
 			"host":             {[]string{"--host=B.test"}, 1, second},
+			"host on a port":   {[]string{"--host=d.test"}, 1, "1 unanswered 0 - d.test:81/x"},
+			"host and port":    {[]string{"--host=d.test:81"}, 1, "1 unanswered 0 - d.test:81/x"},
+			"IPv6":             {[]string{"--host=::1"}, 1, "1 unanswered 0 - [::1]:81/x"},
+			"IPv6 in brackets": {[]string{"--host=[::1]"}, 1, "1 unanswered 0 - [::1]:81/x"},
 			"host and limit":   {[]string{"--host=c.test", "--limit=7"}, 7, ""},
 			"address":          {[]string{"--address=tcp/" + s.admin, "--limit=1"}, 1, ""},
 			"config":           {[]string{"--config", config, "--limit=2"}, 2, first},
@@ -229,7 +358,7 @@ func TestReportCommand(t *testing.T) {
 				if code != 0 || len(lines) != tt.rows+3 {
 					t.Fatalf("got the exit code %d, %s and\n%s", code, stderr, stdout)
 				}
-				if since := s.report(t, "").Since.Local().Format(time.DateTime); lines[0] != "25 404s since "+since || lines[1] != "" {
+				if since := s.report(t, "").Since.Local().Format(time.DateTime); lines[0] != "27 404s since "+since || lines[1] != "" {
 					t.Errorf("got %q and %q, want the count, the time %s and a blank line", lines[0], lines[1], since)
 				}
 				cells := func(line string) string { return strings.Join(strings.Fields(line), " ") }
@@ -237,6 +366,19 @@ func TestReportCommand(t *testing.T) {
 					t.Errorf("got the table\n%s\nwant its first row to be %s", strings.Join(lines[2:], "\n"), tt.first)
 				}
 			})
+		}
+	})
+
+	t.Run("nothing matches", func(t *testing.T) {
+		for _, host := range []string{"nowhere.test", "d.test:8"} {
+			stdout, stderr, code := run(t, report(t, "--address", s.admin, "--host", host))
+			if code != 0 || !strings.HasPrefix(stdout, "27 404s since ") || !strings.HasSuffix(stdout, "\n\nNo address matches.\n") {
+				t.Errorf("%s: got the exit code %d, %s and\n%s", host, code, stderr, stdout)
+			}
+		}
+		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--host=nowhere.test", "--json"))
+		if code != 0 || !strings.HasSuffix(stdout, "\t\"addresses\": []\n}\n") {
+			t.Errorf("as JSON: got the exit code %d, %s and\n%s", code, stderr, stdout)
 		}
 	})
 
@@ -266,11 +408,17 @@ func TestReportCommand(t *testing.T) {
 			why   string
 		}{
 			"no Caddy there":   {[]string{"--address=" + nobody}, "asking the admin API at " + nobody + ", which a Caddy with not_found should serve: "},
-			"no address":       {[]string{"--address=:port"}, "invalid admin address :port"},
+			"no address":       {[]string{"--address=:port"}, `address: \":port\" is not an address: invalid start port`},
+			"empty address":    {[]string{"--address="}, `address: \"\" is not an address; write it as host:port, or as in unix//run/caddy.sock`},
+			"URL":              {[]string{"--address=http://localhost:2019"}, `address: \"http://localhost:2019\" is not an address; write it as host:port, or as in unix//run/caddy.sock`},
 			"no config":        {[]string{"--config=/nowhere/Caddyfile"}, "determining the address of the admin API: "},
 			"limit":            {[]string{"--limit=-1"}, "limit: -1 is negative; 0 is all addresses"},
 			"limit of words":   {[]string{"--limit=ten"}, `invalid argument "ten"`},
-			"host":             {[]string{"--host="}, "host is empty; give it a value or leave it out"},
+			"host":             {[]string{"--host="}, `host: \"\" is not a host; write it as in www.example.com, localhost:8080 or ::1`},
+			"host of a URL":    {[]string{"--host=http://a.test"}, `host: \"http://a.test\" is not a host`},
+			"reset of a host":  {[]string{"--reset", "--host=a.test"}, "reset: it prints the whole report, for what it left out would be lost; leave out --limit, --linked and --host"},
+			"reset of links":   {[]string{"--reset", "--linked"}, "reset: it prints the whole report"},
+			"reset of some":    {[]string{"--reset", "--limit=20"}, "reset: it prints the whole report"},
 			"argument":         {[]string{"/old"}, `unknown command "/old" for "caddy not-found report"`},
 			"unknown flag":     {[]string{"--sort"}, "unknown flag: --sort"},
 			"not of not_found": {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "404 page not found"},
@@ -285,32 +433,44 @@ func TestReportCommand(t *testing.T) {
 	})
 	t.Run("hostile answers", func(t *testing.T) {
 		evil := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != "GET" {
-				t.Errorf("got the method %s", r.Method)
-			}
 			switch r.URL.Query().Get("host") {
 			case "strings":
 				io.WriteString(w, `{"count":1,"addresses":[{"path":"/\u001b[2J\u0007\n\u009b","last_link":"\r\u001b"}]}`)
 			case "status":
 				http.Error(w, "\x1b[2J\x00", http.StatusInternalServerError)
+			case "error":
+				http.Error(w, `{"error":"\u001b[2J\u0000"}`, http.StatusInternalServerError)
 			default:
 				io.WriteString(w, "{\"\x1b[2J\x00\":1}")
 			}
 		})
-		fails(t, report(t, "--address", evil, "--reset"), `printing the report: invalid character`)
-		fails(t, report(t, "--address", evil, "--json", "--reset"), `printing the report: invalid character`)
+		fails(t, report(t, "--address", evil), `printing the report: invalid character`)
+		fails(t, report(t, "--address", evil, "--json"), `printing the report: invalid character`)
 		fails(t, report(t, "--address", evil, "--host=status"), "HTTP 500")
+		fails(t, report(t, "--address", evil, "--host=error"), "the admin API at "+evil+": ?[2J?")
 		stdout, _, code := run(t, report(t, "--address", evil, "--host=strings"))
 		if code != 0 || !strings.Contains(stdout, "/?[2J???") || strings.ContainsFunc(strings.ReplaceAll(stdout, "\n", ""), isControl) {
 			t.Errorf("got the exit code %d and %q", code, stdout)
 		}
 	})
 
+	t.Run("output that fails", func(t *testing.T) {
+		for _, args := range [][]string{{"report"}, {"report", "--json"}, {"export-template"}} {
+			t.Run(strings.Join(args, " "), func(t *testing.T) {
+				cmd := command(t, append([]string{"not-found"}, args...)...)
+				cmd.Env = append(cmd.Env, "CADDY_ADMIN="+s.admin)
+				if stderr, code := runIntoFull(t, cmd); code != 1 || !strings.Contains(stderr, "no space left on device") || strings.Contains(stderr, ".json") {
+					t.Errorf("got the exit code %d and\n%s", code, stderr)
+				}
+			})
+		}
+	})
+
 	t.Run("reset", func(t *testing.T) {
 		before := s.report(t, "")
-		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--reset", "--limit=1"))
-		if code != 0 || !strings.HasSuffix(stdout, "a.test/x\n") {
-			t.Errorf("got the exit code %d, %s and\n%s", code, stderr, stdout)
+		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--reset"))
+		if code != 0 || strings.Count(stdout, "\n") != 3+len(before.Addresses) || !strings.Contains(stdout, "a.test/x\n") {
+			t.Errorf("got the exit code %d, %s and\n%s\nwant all %d addresses", code, stderr, stdout, len(before.Addresses))
 		}
 		if r := s.report(t, ""); r.Count != 0 || !r.Since.After(before.Since) {
 			t.Errorf("after it, the report is %+v", r)
@@ -319,9 +479,81 @@ func TestReportCommand(t *testing.T) {
 			t.Errorf("got the exit code %d and\n%s", code, stdout)
 		}
 	})
+	t.Run("reset as JSON", func(t *testing.T) {
+		s.miss(t, "GET", "http://a.test/1")
+		s.miss(t, "GET", "http://a.test/2")
+		var want bytes.Buffer
+		if err := json.Indent(&want, []byte(s.ask(t, "GET", "/not_found/report").Content), "", "\t"); err != nil {
+			t.Fatal(err)
+		}
+		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--reset", "--json", "--limit=0"))
+		if code != 0 || stdout != want.String() {
+			t.Errorf("got the exit code %d, %s and\n%s\nwant\n%s", code, stderr, stdout, &want)
+		}
+		s.want(t, "")
+	})
+
+	// saves runs the command with --reset and an output that fails. The report has to be in a file that the error names.
+	saves := func(t *testing.T, address, why, want string, run func(*exec.Cmd) (stderr string, code int), flags ...string) {
+		t.Helper()
+		cmd := report(t, append(flags, "--address", address, "--reset")...)
+		stderr, code := run(cmd)
+		name := regexp.MustCompile(`counting has begun again, and what was counted before is in (` + regexp.QuoteMeta(cmd.Dir) + `/not-found-report-\w+\.json)`).FindStringSubmatch(stderr)
+		if code != 1 || !strings.Contains(stderr, why) || name == nil {
+			t.Fatalf("got the exit code %d and\n%s\nwant 1, %s, and the name of a file", code, stderr, why)
+		}
+		saved, err := os.ReadFile(name[1])
+		if err != nil || string(saved) != want {
+			t.Errorf("the file has\n%s\n%v, want\n%s", saved, err, want)
+		}
+	}
+	t.Run("reset that cannot be printed", func(t *testing.T) {
+		full := func(cmd *exec.Cmd) (string, int) { return runIntoFull(t, cmd) }
+		for _, flags := range [][]string{nil, {"--json"}} {
+			s.miss(t, "GET", "http://a.test/x")
+			saves(t, s.admin, "no space left on device", s.ask(t, "GET", "/not_found/report").Content, full, flags...)
+			s.want(t, "")
+		}
+
+		s.miss(t, "GET", "http://a.test/x")
+		saves(t, s.admin, "broken pipe", s.ask(t, "GET", "/not_found/report").Content, func(cmd *exec.Cmd) (string, int) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			defer w.Close()
+			return runInto(t, cmd, w)
+		})
+
+		s.miss(t, "GET", "http://a.test/x")
+		cmd := report(t, "--address", s.admin, "--reset")
+		cmd.Env = append(cmd.Env, "TMPDIR=/nowhere")
+		if stderr, code := full(cmd); code != 1 || !strings.Contains(stderr, "no space left on device; saving it, now that counting has begun again: open /nowhere/") {
+			t.Errorf("got the exit code %d and\n%s", code, stderr)
+		}
+	})
+	t.Run("reset that breaks off", func(t *testing.T) {
+		breaks := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != "DELETE" {
+				t.Errorf("got the method %s", r.Method)
+			}
+			io.WriteString(w, `{"count":1,`)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		printed := func(cmd *exec.Cmd) (string, int) {
+			stdout, stderr, code := run(t, cmd)
+			if stdout != "" {
+				t.Errorf("it printed %q", stdout)
+			}
+			return stderr, code
+		}
+		saves(t, breaks, "reading the report: unexpected EOF", `{"count":1,`, printed)
+	})
 	t.Run("no handler reports", func(t *testing.T) {
 		s.Reload(t, testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\nnot_found\n}", "admin "+s.admin)))
-		fails(t, report(t, "--address", s.admin), "no not_found handler of this Caddy reports; give one the option report")
+		fails(t, report(t, "--address", s.admin), "the admin API at "+s.admin+": no not_found handler has report enabled; give one the option report")
 	})
 }
 
