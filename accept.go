@@ -7,8 +7,8 @@ import (
 )
 
 // negotiate chooses the format that an Accept field asks for, of those on offer (RFC 9110, section 12.5.1). A
-// malformed member is skipped. If no format is acceptable, one that the client nearly names will do, else the
-// first one.
+// malformed member is skipped. If no format is acceptable, one that the client nearly names and does not refuse will
+// do; then one whose alias it names, though it refuses the type that is sent; else the first one.
 func negotiate(offered []*format, accept string) *format {
 	if len(offered) == 1 || accept == "" {
 		return offered[0]
@@ -29,8 +29,8 @@ func negotiate(offered []*format, accept string) *format {
 			if precision == 0 && r.isNamed(f.alias) {
 				precision, of = exact, &alias
 			}
-			p := preference{quality: r.quality, precision: precision, position: position}
-			if precision > of[i].precision && !r.params {
+			p := preference{quality: r.quality, precision: precision, charset: r.charset, position: position}
+			if precision > 0 && !r.params && p.governs(of[i]) {
 				of[i] = p
 			}
 			if precision == 0 && r.hasSuffix(f.suffix) {
@@ -43,12 +43,15 @@ func negotiate(offered []*format, accept string) *format {
 	}
 
 	for i := range offered {
-		// an alias counts for the type that is sent, unless the client names that one as well
-		if main[i].precision < exact && alias[i].quality > 0 {
+		switch {
+		case main[i].precision > 0 && main[i].quality == 0: // the client refuses what would be sent
+			nearly[i] = preference{}
+		case main[i].precision < exact && alias[i].quality > 0:
+			// an alias counts for the type that is sent, unless the client names that one as well
 			main[i] = alias[i]
 		}
 	}
-	for _, preferences := range [...]*[len(formats)]preference{&main, &nearly} {
+	for _, preferences := range [...]*[len(formats)]preference{&main, &nearly, &alias} {
 		best := 0
 		for i := range offered {
 			if preferences[i].over(preferences[best]) {
@@ -64,9 +67,10 @@ func negotiate(offered []*format, accept string) *format {
 
 // preference is how much a client prefers a format.
 type preference struct {
-	quality   int // in thousandths
-	precision int // of the media range that says so; 0 if none does
-	position  int // of that range among all
+	quality   int  // in thousandths
+	precision int  // of the media range that says so; 0 if none does
+	charset   bool // that range has the charset of what is sent
+	position  int  // of that range among all
 }
 
 // How precisely a media range names a format.
@@ -76,6 +80,19 @@ const (
 	suffix                // application/vnd.api+json
 	exact                 // text/html
 )
+
+// governs reports whether p counts rather than q, which the client says of the same media type: for the more specific
+// range (RFC 9110, section 12.5.1). Of two that are alike, a refusal counts, else the first.
+func (p preference) governs(q preference) bool {
+	switch {
+	case p.precision != q.precision:
+		return p.precision > q.precision
+	case p.charset != q.charset:
+		return p.charset
+	default:
+		return p.quality == 0
+	}
+}
 
 // over reports whether p is preferred to q: for its quality, then for the more specific range, then because it
 // is named first.
@@ -94,6 +111,7 @@ func (p preference) over(q preference) bool {
 type mediaRange struct {
 	name     string // type/subtype in any case, with * for any
 	wildcard int    // anyType or anySubtype, or 0
+	charset  bool   // with the charset that representations have
 	params   bool   // with parameters that no representation has, so that it nearly names one at best
 	quality  int    // in thousandths
 }
@@ -155,7 +173,7 @@ func parseMediaRange(s string) (r mediaRange, ok bool) {
 			r.quality, ok = parseQuality(value)
 			return r, ok
 		case strings.EqualFold(key, "charset") && strings.EqualFold(strings.Trim(value, `"`), "utf-8"):
-			// every representation has it
+			r.charset = true
 		default:
 			r.params = true
 		}

@@ -76,7 +76,8 @@ func TestNegotiation(t *testing.T) {
 
 		// Markdown
 		{"Markdown", allFormats, []string{"text/markdown"}, "markdown"},
-		{"a coding agent", allFormats, []string{"text/markdown, text/html, */*"}, "markdown"},
+		{"Markdown by its old name", allFormats, []string{"text/x-markdown, text/html;q=0.9"}, "markdown"},
+		{"Markdown by a suffix", allFormats, []string{"text/vnd.daringfireball.x-markdown, text/html;q=0.9"}, "html"},
 		{"Markdown without it", "html text", []string{"text/markdown, text/html;q=0.9, */*;q=0.1"}, "html"},
 
 		// q=0
@@ -84,10 +85,27 @@ func TestNegotiation(t *testing.T) {
 		{"not text", allFormats, []string{"text/plain;q=0, */*"}, "html"},
 		{"not text at all", allFormats, []string{"text/*;q=0, */*;q=0.001"}, "json"},
 		{"not HTML but XHTML or anything", allFormats, []string{"text/html;q=0, application/xhtml+xml, */*;q=0.1"}, "text"},
-		{"not HTML but XHTML", allFormats, []string{"text/html;q=0, application/xhtml+xml"}, "html"},
+		{"not HTML but XHTML, which is XML", allFormats, []string{"text/html;q=0, application/xhtml+xml"}, "xml"},
+		{"not HTML but XHTML, without XML", "text html", []string{"text/html;q=0, application/xhtml+xml"}, "html"},
 		{"not HTML but XHTML or JSON", allFormats, []string{"text/html;q=0.000, application/xhtml+xml, application/json;q=0.1"}, "json"},
 		{"nothing else than XHTML", allFormats, []string{"application/xhtml+xml, */*;q=0"}, "html"},
 		{"nothing at all", allFormats, []string{"*/*;q=0"}, "text"},
+
+		// what is refused is never sent while anything else is acceptable or nearly named
+		{"refused, and covered by a wildcard", "xml html", []string{"text/*, text/html;q=0"}, "xml"},
+		{"refused, but for a parameter", "json html", []string{"text/html;level=1, text/html;q=0"}, "json"},
+		{"refused by a wildcard, but for a parameter", "json html", []string{"text/html;level=1, text/*;q=0"}, "json"},
+		{"refused, with another that is nearly named", "html json", []string{"text/html;level=1, text/html;q=0, a/b+json;q=0.1"}, "json"},
+		{"refused with a suffix, with another that is nearly named", "text json xml", []string{"a/b+json, application/json;q=0, a/b+xml;q=0.1"}, "xml"},
+		{"refused but by its alias, with another that is nearly named", "html json", []string{"text/html;q=0, application/xhtml+xml, a/b+json;q=0.1"}, "json"},
+		{"refused but by its alias with a parameter", "json html", []string{"text/html;q=0, application/xhtml+xml;x=y"}, "json"},
+		{"refused by a wildcard but by its alias", "html json", []string{"application/xhtml+xml, text/*;q=0, application/json;q=0.1"}, "json"},
+		{"refused with its charset", "html json", []string{"text/html, text/html;charset=utf-8;q=0, application/json;q=0.1"}, "json"},
+		{"refused but with its charset", "html json", []string{"text/html;q=0, text/html;charset=utf-8;q=0.2, application/json;q=0.1"}, "html"},
+		{"refused and accepted", "html json", []string{"text/html, text/html;q=0, application/json;q=0.1"}, "json"},
+		{"a parameter refused", "html json", []string{"text/html;level=1;q=0, text/html;q=0.2, application/json;q=0.1"}, "html"},
+		{"refused on another line", "html json", []string{"text/*", "text/html;q=0", "application/json;q=0.1"}, "json"},
+		{"refused, and so is the first", "html json text", []string{"text/html;q=0, text/plain;q=0.1"}, "text"},
 
 		// what is not on offer
 		{"images only", allFormats, []string{"image/png, image/*;q=0.5"}, "text"},
@@ -97,7 +115,7 @@ func TestNegotiation(t *testing.T) {
 		{"the better of two suffixes", allFormats, []string{"a/b+json;q=0.1, a/b+xml;q=0.2"}, "xml"},
 		{"a suffix and a type", allFormats, []string{"application/vnd.api+json, text/html;q=0.1"}, "html"},
 		{"a suffix of what is not on offer", "html text", []string{"application/vnd.api+json"}, "html"},
-		{"a suffix of what is ruled out", allFormats, []string{"application/vnd.api+json, application/json;q=0"}, "json"},
+		{"a suffix of what is ruled out", allFormats, []string{"application/vnd.api+json, application/json;q=0"}, "text"},
 		{"a suffix of what is ruled out, or another", allFormats, []string{"application/vnd.api+json, application/json;q=0, text/html;q=0.1"}, "html"},
 		{"a type but for its parameter", allFormats, []string{"application/json;odata=verbose"}, "json"},
 		{"a type with a suffix but for its parameter", allFormats, []string{"application/problem+json;version=2"}, "problem"},
@@ -124,6 +142,7 @@ func TestNegotiation(t *testing.T) {
 		{"quote without end", allFormats, []string{`application/xml;q=0.1, text/html;a="b, text/plain`}, "xml"},
 		{"spaces", allFormats, []string{"text / html, application/xml\t; \tq=0.1"}, "xml"},
 		{"garbage", allFormats, []string{"\x80\xff,;;;,/,=,\"\\"}, "text"},
+		{"what no format is, with a charset", allFormats, []string{"image/png;charset=utf-8, a/b+xml"}, "xml"},
 		{"100 KB of junk", allFormats, []string{junk}, "text"},
 		{"100 KB of junk and JSON", allFormats, []string{"application/json", junk}, "json"},
 		{"100 KB of commas and JSON", allFormats, []string{strings.Repeat(",", 100<<10) + "application/json"}, "json"},
@@ -148,7 +167,9 @@ var acceptOfClients = []struct{ name, accept, format string }{
 	{"Python requests", "*/*", "text"},
 	{"Go", "", "text"},
 	{"axios", "application/json, text/plain, */*", "json"},
-	{"a coding agent", "text/markdown, text/html, */*", "markdown"},
+	{"Claude Code", "text/markdown, text/html, */*", "markdown"},
+	{"Cursor", "text/markdown, text/plain;q=0.9, */*;q=0.8", "markdown"},
+	{"OpenCode", "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1", "markdown"},
 	{"one in capital letters", "TEXT/HTML;Q=0.5, Application/Problem+JSON, IMAGE/*", "problem"},
 }
 

@@ -30,7 +30,7 @@ type format struct {
 var formats = [...]format{
 	{"text", "text/plain; charset=utf-8", "text/plain", "", "", appendText},
 	{"html", "text/html; charset=utf-8", "text/html", "application/xhtml+xml", "", appendHTML},
-	{"markdown", "text/markdown; charset=utf-8", "text/markdown", "", "", appendMarkdown},
+	{"markdown", "text/markdown; charset=utf-8", "text/markdown", "text/x-markdown", "", appendMarkdown},
 	{"json", "application/json", "application/json", "text/json", "+json", appendJSON},
 	{"problem", "application/problem+json", "application/problem+json", "", "", appendProblem},
 	{"xml", "application/xml; charset=utf-8", "application/xml", "text/xml", "+xml", appendXML},

@@ -410,6 +410,9 @@ func FuzzAccept(f *testing.F) {
 	f.Add("text/html;q=0,application/xhtml+xml,*/*;q=0.1", all)
 	f.Add(`text/html;a="b,text/plain;q=0";q=0.3, application/vnd.api+json`, []byte{5, 3})
 	f.Add("text/markdown, text/html;level=1, text/*;q=0.1;x=y", []byte{1, 2})
+	f.Add("text/*, text/html;q=0", []byte{5, 1})
+	f.Add("text/html, text/html;charset=utf-8;q=0, application/xhtml+xml, a/b+json;q=0.1", []byte{1, 3})
+	f.Add("text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1", all)
 
 	f.Fuzz(func(t *testing.T, accept string, offered []byte) {
 		// which net/http refuses in any field
@@ -436,6 +439,7 @@ func FuzzAccept(f *testing.F) {
 // acceptable is a media range of an Accept field.
 type acceptable struct {
 	mediaType string // or type/*, or */*
+	charset   bool   // it has the one that is sent
 	foreign   bool   // it has a parameter that no representation has
 	quality   float64
 	position  int
@@ -454,8 +458,8 @@ var (
 )
 
 // wantFormat chooses the offered format that an Accept field asks for (RFC 9110, section 12.5.1): the best that is
-// acceptable, else the best that is nearly named, else the first. A quoted string that is not closed reaches to the end of
-// the field.
+// acceptable, else the best that is nearly named and not refused, else the best that is refused but for its alias, else the
+// first. A quoted string that is not closed reaches to the end of the field.
 func wantFormat(accept string, offered []string) string {
 	var ranges []acceptable
 	for _, member := range splitUnquoted(accept, ',') {
@@ -464,7 +468,7 @@ func wantFormat(accept string, offered []string) string {
 			ranges = append(ranges, r)
 		}
 	}
-	aliases := map[string]string{"html": "application/xhtml+xml", "json": "text/json", "xml": "text/xml"}
+	aliases := map[string]string{"html": "application/xhtml+xml", "markdown": "text/x-markdown", "json": "text/json", "xml": "text/xml"}
 	suffixes := map[string]string{"json": "+json", "xml": "+xml"}
 	names := func(r acceptable, mediaType string) bool {
 		mainType, _, _ := strings.Cut(mediaType, "/")
@@ -488,23 +492,40 @@ func wantFormat(accept string, offered []string) string {
 		return ways[0].format
 	}
 
-	var acceptables, nearly []way
-	for _, offer := range offered {
-		var says []acceptable // of the type that is sent, the most specific and the first one first
+	// what the client says of a media type: the most specific range first, then a refusal, then the first range
+	saysOf := func(applies func(acceptable) bool) *acceptable {
+		var says []acceptable
 		for _, r := range ranges {
-			if !r.foreign && names(r, acceptOf[offer]) {
+			if !r.foreign && applies(r) {
 				says = append(says, r)
 			}
 		}
-		slices.SortStableFunc(says, func(a, b acceptable) int { return cmp.Compare(b.specificity(), a.specificity()) })
-		if len(says) == 0 || says[0].mediaType != acceptOf[offer] {
-			i := slices.IndexFunc(ranges, func(r acceptable) bool { return !r.foreign && r.mediaType == aliases[offer] })
-			if i >= 0 && ranges[i].quality > 0 {
-				says = []acceptable{ranges[i]}
-			}
+		slices.SortStableFunc(says, func(a, b acceptable) int {
+			return cmp.Or(cmp.Compare(b.specificity(), a.specificity()), first(a.charset, b.charset), first(a.quality == 0, b.quality == 0))
+		})
+		if len(says) == 0 {
+			return nil
 		}
-		if len(says) > 0 {
-			acceptables = append(acceptables, way{offer, says[0].quality, float64(says[0].specificity()), says[0].position})
+		return &says[0]
+	}
+
+	var acceptables, nearly, byAlias []way
+	for _, offer := range offered {
+		add := func(ways *[]way, r *acceptable) {
+			*ways = append(*ways, way{offer, r.quality, float64(r.specificity()), r.position})
+		}
+		sent := saysOf(func(r acceptable) bool { return names(r, acceptOf[offer]) })
+		alias := saysOf(func(r acceptable) bool { return r.mediaType == aliases[offer] })
+		switch {
+		case sent != nil && sent.quality == 0: // refused
+			if alias != nil {
+				add(&byAlias, alias)
+			}
+			continue
+		case alias != nil && alias.quality > 0 && (sent == nil || sent.mediaType != acceptOf[offer]):
+			add(&acceptables, alias)
+		case sent != nil:
+			add(&acceptables, sent)
 		}
 		for _, r := range ranges {
 			if names(r, acceptOf[offer]) || r.mediaType == aliases[offer] {
@@ -514,7 +535,19 @@ func wantFormat(accept string, offered []string) string {
 			}
 		}
 	}
-	return cmp.Or(choose(acceptables), choose(nearly), offered[0])
+	return cmp.Or(choose(acceptables), choose(nearly), choose(byAlias), offered[0])
+}
+
+// first compares two values so that what is true comes first.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }
 
 func parseAcceptable(member string) (r acceptable, ok bool) {
@@ -535,6 +568,7 @@ func parseAcceptable(member string) (r acceptable, ok bool) {
 			r.quality, _ = strconv.ParseFloat(m[2], 64)
 			return r, weightPattern.MatchString(m[2])
 		case strings.EqualFold(m[1], "charset") && utf8Pattern.MatchString(m[2]):
+			r.charset = true
 		default:
 			r.foreign = true
 		}
