@@ -3,6 +3,7 @@ package notfound
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -108,11 +109,16 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 // TestMistakesAreRefused loads each mistake as `caddy validate` does, from a Caddyfile and from JSON. The error is the
 // same, and it names the line of the Caddyfile if no placeholder or file is needed to find the mistake.
 func TestMistakesAreRefused(t *testing.T) {
+	workingDirectory, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	none := filepath.Join(t.TempDir(), "none.html")
 	unparsable := testcaddy.TempFile(t, "unparsable.html", "<p>{{.URI")
 	unknownFunc := testcaddy.TempFile(t, "function.html", "<p>{{uri}}")
 	unescapable := testcaddy.TempFile(t, "unescapable.html", "<a href='{{if .URI}}x'{{end}}>")
 	unknownField := testcaddy.TempFile(t, "field.html", "<p>\n<p>{{.Uri}}")
+	fieldOfText := testcaddy.TempFile(t, "text.html", "<p>{{.URI.Host}}")
 	failing := testcaddy.TempFile(t, "failing.html", "<p>\n\n{{index .URI 99999}}")
 	empty := testcaddy.TempFile(t, "empty.html", "")
 	blank := testcaddy.TempFile(t, "blank.html", " \n\t{{if false}}x{{end}}\n")
@@ -145,11 +151,13 @@ func TestMistakesAreRefused(t *testing.T) {
 		"repeated format":                   {"formats", "html text html", `formats: html is given twice; give each format once`},
 		"unknown mode":                      {"replace", "some", `replace: unknown mode "some"; it is pages, all or none`},
 		"missing template":                  {"template", none, "template: reading the file: open " + none},
+		"missing template, relative path":   {"template", "nowhere/404.html", "template: reading the file: open " + filepath.Join(workingDirectory, "nowhere", "404.html")},
 		"template that is a folder":         {"template", filepath.Dir(none), "template: reading the file: "},
 		"template that does not parse":      {"template", unparsable, "template: parsing " + unparsable + ": "},
 		"template with an unknown function": {"template", unknownFunc, `function "uri" not defined`},
 		"template that cannot be escaped":   {"template", unescapable, "template: trying " + unescapable + " on a sample page: "},
-		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri`},
+		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri in type notfound.templateData; the fields are .Heading, .URI, .Status, .Message, .Footer`},
+		"template with a field of text":     {"template", fieldOfText, "can't evaluate field Host in type string"},
 		"template that fails":               {"template", failing, "template: trying " + failing + ` on a sample page: template: failing.html:3:2: executing "failing.html" at <index .URI 99999>: error calling index`},
 		"empty template":                    {"template", empty, "template: " + empty + " renders a blank page; write the page at the top level of the file, outside of define"},
 		"blank template":                    {"template", blank, blank + " renders a blank page"},

@@ -68,8 +68,10 @@ type Handler struct {
 
 	// A file with a Go html/template for the HTML representation. Its data are `.Heading`, `.URI`,
 	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` returns the value of a
-	// Caddy placeholder. The template is read, and tried on a sample page, when the config loads. If it
-	// fails for a request, the error is logged and the built-in page is sent. Default: the built-in page.
+	// Caddy placeholder. The template is read, and tried on a sample page, when the config loads, and again
+	// within two seconds or so after the file has changed; if it is no good then, the error is logged, and the
+	// last good one goes on. If it fails for a request, the error is logged and the built-in page is sent.
+	// Default: the built-in page.
 	Template string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves
@@ -132,7 +134,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("keep: %w", err)
 	}
 	if h.Template != "" {
-		if h.template, err = loadTemplate(h.Template); err != nil {
+		if h.template, err = loadTemplate(h.Template, h.logger); err != nil {
 			return fmt.Errorf("template: %w", err)
 		}
 	}

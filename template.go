@@ -4,10 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -22,11 +29,99 @@ type templateData struct {
 	Footer  string
 }
 
-// pageTemplate is a template that the user wrote.
+// pageTemplate is a template that the user wrote. It is read again when its file has changed.
+type pageTemplate struct {
+	file   string // absolute
+	logger *zap.Logger
+	parsed atomic.Pointer[parsedTemplate] // of the last file that was good
+
+	loaded   time.Time
+	nextLook atomic.Int64 // the time after loaded when the file may be looked at again; never, while a request does
+
+	// For the request that looks at the file:
+	seen          os.FileInfo // what the last look found; nil if there was no file
+	taken, logged bool        // what has become of that: it was parsed; it is no good, and the log says so
+}
+
+// pause is the time from one look at a file to the next, and from the last write to a file until it is read: one that was
+// just written may be half-written.
+const pause = time.Second
+
+// loadTemplate reads and parses a template, and tries it on a sample page.
+func loadTemplate(file string, logger *zap.Logger) (*pageTemplate, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	t := &pageTemplate{file: file, logger: logger, loaded: time.Now()}
+	t.nextLook.Store(int64(pause))
+	t.seen, _ = os.Stat(file)
+	parsed, err := parseTemplate(file)
+	if err != nil {
+		return nil, err
+	}
+	t.parsed.Store(parsed)
+	t.taken = isSettled(t.seen)
+	return t, nil
+}
+
+// latest returns the template as it is in the file, if that is good. One request at a time looks; the others go on
+// with the template that is there.
+func (t *pageTemplate) latest() *parsedTemplate {
+	next := t.nextLook.Load()
+	if time.Since(t.loaded) >= time.Duration(next) && t.nextLook.CompareAndSwap(next, math.MaxInt64) {
+		t.look()
+	}
+	return t.parsed.Load()
+}
+
+// look reads the file again if it has changed.
+func (t *pageTemplate) look() {
+	defer func() { t.nextLook.Store(int64(time.Since(t.loaded) + pause)) }()
+
+	found, _ := os.Stat(t.file)
+	if !isSame(found, t.seen) {
+		t.seen, t.taken, t.logged = found, false, false
+		if !isSettled(found) {
+			return // if it is the same at the next look, it is taken then
+		}
+	}
+	if t.taken {
+		return
+	}
+	parsed, err := parseTemplate(t.file)
+	if now, _ := os.Stat(t.file); !isSame(now, found) {
+		return // it was written while it was read
+	}
+	switch {
+	case err == nil:
+		t.parsed.Store(parsed)
+		t.taken = true
+	case !t.logged:
+		t.logger.Error("reading the changed template; the last good one goes on", zap.String("template", t.file), zap.Error(err))
+		t.logged = true
+	}
+}
+
+// isSame reports whether a file has not changed.
+func isSame(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// isSettled reports whether a file was last written long enough ago.
+func isSettled(info os.FileInfo) bool { return info != nil && time.Since(info.ModTime()) >= pause }
+
+// render fills in the body of a page.
+func (t *pageTemplate) render(p *page, repl *caddy.Replacer) error { return t.latest().render(p, repl) }
+
+// parsedTemplate is what a template file had in it.
 //
 // The placeholder function is bound to a template, but its replacer is that of a request. So each rendering has an
 // instance to itself: a copy of the template, with a function of its own.
-type pageTemplate struct{ instances sync.Pool }
+type parsedTemplate struct{ instances sync.Pool }
 
 type templateInstance struct {
 	template *template.Template
@@ -38,8 +133,7 @@ func (i *templateInstance) placeholder(name string) string {
 	return value
 }
 
-// loadTemplate reads and parses a template, and tries it on a sample page.
-func loadTemplate(file string) (*pageTemplate, error) {
+func parseTemplate(file string) (*parsedTemplate, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the file: %w", err)
@@ -50,7 +144,7 @@ func loadTemplate(file string) (*pageTemplate, error) {
 		return nil, fmt.Errorf("parsing %s: %w", file, err)
 	}
 
-	t := &pageTemplate{instances: sync.Pool{New: func() any {
+	t := &parsedTemplate{instances: sync.Pool{New: func() any {
 		i := new(templateInstance)
 		// Clone fails only for a template that was executed, and the parsed one never is
 		i.template = template.Must(parsed.Clone()).Funcs(template.FuncMap{"placeholder": i.placeholder})
@@ -84,8 +178,7 @@ func samplePage() (*page, *caddy.Replacer) {
 	}, repl
 }
 
-// render fills in the body of a page.
-func (t *pageTemplate) render(p *page, repl *caddy.Replacer) error {
+func (t *parsedTemplate) render(p *page, repl *caddy.Replacer) error {
 	i := t.instances.Get().(*templateInstance)
 	defer t.instances.Put(i)
 	i.replacer = repl
@@ -100,5 +193,12 @@ func (t *pageTemplate) render(p *page, repl *caddy.Replacer) error {
 		Footer:  p.footer,
 	})
 	p.body = buf.Bytes()
+	if data := reflect.TypeFor[templateData](); err != nil && strings.HasSuffix(err.Error(), "in type "+data.String()) {
+		var fields []string
+		for _, f := range reflect.VisibleFields(data) {
+			fields = append(fields, "."+f.Name)
+		}
+		err = fmt.Errorf("%w; the fields are %s", err, strings.Join(fields, ", "))
+	}
 	return err
 }

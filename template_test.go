@@ -1,10 +1,18 @@
 package notfound
 
 import (
+	"errors"
 	"html/template"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/net/html"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -14,8 +22,237 @@ import (
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", `{{slice (placeholder "http.request.uuid") 0 8}} {{slice (placeholder "http.request.host") 0 1}} {{slice (placeholder "http.request.remote.host") 0 1}}`+
 		`{{slice .URI 0 7}}{{slice .Message 0 11}}{{slice .Footer 0 7}}{{slice .Heading 0 14}}{{if ne .Status 404}}{{index .URI 99999}}{{end}}`)
-	if _, err := loadTemplate(file); err != nil {
+	if _, err := parseTemplate(file); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestChangedTemplateIsReadAgain changes a template in each way that a file can change. The clock is synctest's; the files,
+// whose times are set by it, are real.
+func TestChangedTemplateIsReadAgain(t *testing.T) {
+	const long = time.Hour // since a file was written
+	for name, change := range map[string]func(e *editedTemplate){
+		"edited": func(e *editedTemplate) {
+			time.Sleep(1500 * time.Millisecond)
+			e.write("two", 0)
+			e.wants("one") // it may be half-written
+			time.Sleep(990 * time.Millisecond)
+			e.wants("one")
+			time.Sleep(10 * time.Millisecond)
+			e.wants("two")
+		},
+		"edited some time ago": func(e *editedTemplate) {
+			e.write("two", time.Second)
+			e.wants("one") // it is not looked at within a second
+			time.Sleep(990 * time.Millisecond)
+			e.wants("one")
+			time.Sleep(10 * time.Millisecond)
+			e.wants("two")
+			e.write("six", time.Second/2)
+			time.Sleep(990 * time.Millisecond)
+			e.wants("two")
+			time.Sleep(10 * time.Millisecond)
+			e.wants("six")
+		},
+		"edited again and again": func(e *editedTemplate) {
+			for i, content := range []string{"two", "six", "ten"} {
+				e.write(content, long-time.Duration(i+1)*time.Minute)
+				e.becomes(content)
+			}
+		},
+		"with an older time":         func(e *editedTemplate) { e.write("two", 2*long); e.becomes("two") },
+		"with the same time":         func(e *editedTemplate) { e.write("three", long); e.becomes("three") },
+		"with a time to come":        func(e *editedTemplate) { e.write("two", -long); time.Sleep(pause); e.wants("one"); e.becomes("two") },
+		"replaced by another file":   func(e *editedTemplate) { e.replace("two", long); e.becomes("two") },
+		"replaced by one just begun": func(e *editedTemplate) { time.Sleep(pause); e.replace("two", 0); e.wants("one"); e.becomes("two") },
+		"half-written": func(e *editedTemplate) {
+			for _, content := range []string{"t", "tw", "two", "two a", "two an"} {
+				e.write(content, 0)
+				e.wants("one")
+				time.Sleep(700 * time.Millisecond)
+				e.wants("one")
+			}
+			e.write("two and", 0)
+			time.Sleep(2 * pause)
+			e.wants("two and")
+		},
+		"broken, then mended": func(e *editedTemplate) {
+			for _, content := range []string{"{{.URI", "{{.Uri}}", " "} {
+				e.write(content, long)
+				for range 3 {
+					time.Sleep(pause)
+					e.wants("one")
+				}
+			}
+			e.wantsLogged("parsing "+e.file, "can't evaluate field Uri in type notfound.templateData; the fields are .Heading, .URI", "renders a blank page")
+			e.write("two", long)
+			e.becomes("two")
+		},
+		"removed, and back": func(e *editedTemplate) {
+			if err := os.Rename(e.file, e.file+".bak"); err != nil {
+				e.Fatal(err)
+			}
+			for range 4 {
+				time.Sleep(pause)
+				e.wants("one")
+			}
+			e.wantsLogged("reading the file: open " + e.file)
+			e.write("two", long)
+			e.becomes("two")
+			if err := os.Rename(e.file+".bak", e.file); err != nil {
+				e.Fatal(err)
+			}
+			e.becomes("one")
+		},
+		"removed for a moment": func(e *editedTemplate) {
+			if err := os.Remove(e.file); err != nil {
+				e.Fatal(err)
+			}
+			time.Sleep(pause)
+			e.wants("one")
+			e.write("two", 0)
+			time.Sleep(pause)
+			e.wants("two")
+		},
+		"no good, then good without a change": func(e *editedTemplate) {
+			e.write(`{{slice (placeholder "env.NOT_FOUND_TEST_PAGE") 0 3}}`, long)
+			for range 2 {
+				time.Sleep(pause)
+				e.wants("one")
+			}
+			e.wantsLogged("out of range")
+			e.Setenv("NOT_FOUND_TEST_PAGE", "two")
+			e.becomes("two")
+		},
+		"untouched": func(e *editedTemplate) {
+			before := e.parsed.Load()
+			for range 3 {
+				time.Sleep(pause)
+				e.wants("one")
+			}
+			if e.parsed.Load() != before {
+				e.Error("the file was read again")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEditedTemplate(t, "one", long)
+				e.wants("one")
+				change(e)
+				e.wantsLogged()
+			})
+		})
+	}
+
+	t.Run("while many requests come", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEditedTemplate(t, "0", long)
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					last := ""
+					for range 500 {
+						p, repl := samplePage()
+						if err := e.render(p, repl); err != nil || string(p.body) < last {
+							t.Errorf("got %q, %v, after %q", p.body, err, last)
+						}
+						last = string(p.body)
+						time.Sleep(10 * time.Millisecond)
+					}
+				})
+			}
+			for _, content := range []string{"1", "2", "{{", "3"} {
+				time.Sleep(1100 * time.Millisecond)
+				e.write(content, time.Second)
+			}
+			wg.Wait()
+			e.wants("3")
+			e.wantsLogged("parsing " + e.file)
+		})
+	})
+
+	t.Run("after it was loaded half-written", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEditedTemplate(t, "one", 0)
+			e.write("two", 0) // within what the file system takes for one moment
+			e.wants("one")
+			e.becomes("two")
+		})
+	})
+}
+
+// editedTemplate is a template, and the file that it comes from.
+type editedTemplate struct {
+	testing.TB
+	*pageTemplate
+	logs *observer.ObservedLogs
+}
+
+// newEditedTemplate loads a template from a file that was written some time ago.
+func newEditedTemplate(t testing.TB, content string, age time.Duration) *editedTemplate {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	e := &editedTemplate{t, &pageTemplate{file: testcaddy.TempFile(t, "404.html", "")}, logs}
+	e.write(content, age)
+	var err error
+	if e.pageTemplate, err = loadTemplate(e.file, zap.New(core)); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (e *editedTemplate) write(content string, age time.Duration) {
+	e.Helper()
+	e.writeTo(e.file, content, age)
+}
+
+// replace puts another file in the place of the file.
+func (e *editedTemplate) replace(content string, age time.Duration) {
+	e.Helper()
+	e.writeTo(e.file+".new", content, age)
+	if err := os.Rename(e.file+".new", e.file); err != nil {
+		e.Fatal(err)
+	}
+}
+
+func (e *editedTemplate) writeTo(file, content string, age time.Duration) {
+	e.Helper()
+	modified := time.Now().Add(-age)
+	if err := errors.Join(os.WriteFile(file, []byte(content), 0o600), os.Chtimes(file, modified, modified)); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// wants renders the template.
+func (e *editedTemplate) wants(content string) {
+	e.Helper()
+	p, repl := samplePage()
+	if err := e.render(p, repl); err != nil || string(p.body) != content {
+		e.Errorf("got %q, %v, want %q", p.body, err, content)
+	}
+}
+
+// becomes renders the template after the next look.
+func (e *editedTemplate) becomes(content string) {
+	e.Helper()
+	time.Sleep(pause)
+	e.wants(content)
+}
+
+// wantsLogged takes the errors from the log. Each has a part of its text.
+func (e *editedTemplate) wantsLogged(parts ...string) {
+	e.Helper()
+	entries := e.logs.TakeAll()
+	if len(entries) != len(parts) {
+		e.Errorf("got %d log entries, want %d: %v", len(entries), len(parts), entries)
+		return
+	}
+	for i, entry := range entries {
+		fields := entry.ContextMap()
+		if text, _ := fields["error"].(string); entry.Level != zapcore.ErrorLevel || fields["template"] != e.file || !strings.Contains(text, parts[i]) {
+			e.Errorf("got the log entry %v %v, want an error with %s", entry.Entry, fields, parts[i])
+		}
 	}
 }
 

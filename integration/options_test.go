@@ -2,6 +2,7 @@ package integration
 
 import (
 	"html/template"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -315,6 +316,51 @@ func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
 	}
 	if entry := entries[0]; entry["level"] != "error" || entry["template"] != file || !strings.Contains(entry["error"].(string), "99999") {
 		t.Errorf("got the log entry %v", entry)
+	}
+}
+
+// TestEditedTemplateIsShown edits a template while Caddy runs, breaks it and mends it. A reload of the same config, which
+// Caddy skips, is no hindrance.
+func TestEditedTemplateIsShown(t *testing.T) {
+	file := testcaddy.TempFile(t, "404.html", "<p>one")
+	logs := testcaddy.NewLogs(t)
+	config := testcaddy.Adapt(t, testcaddy.Caddyfile("http://a.test:0 {\nnot_found {\ntemplate "+file+"\n}\n}", "log default {\n"+logs.Output+"\n}"))
+	s := testcaddy.StartConfig(t, config)
+	becomes := func(content string) {
+		t.Helper()
+		eventually(t, "the page is "+content, func() bool {
+			return s.Get(t, "http://a.test/x", "Accept: text/html").Content == content
+		})
+	}
+	becomes("<p>one")
+
+	write := func(file, content string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file, "<p>two")
+	if err := caddy.Load(config, false); err != nil {
+		t.Fatal(err)
+	}
+	becomes("<p>two")
+
+	const broken = "reading the changed template; the last good one goes on"
+	write(file, "<p>{{.URL}}")
+	eventually(t, "the log says so", func() bool {
+		s.Get(t, "http://a.test/x", "Accept: text/html").Want(t, 404, "<p>two")
+		return len(logs.Select(t, func(e testcaddy.Entry) bool { return e["msg"] == broken })) > 0
+	})
+
+	write(file+".new", "<p>three")
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	becomes("<p>three")
+	if entries := logs.WaitFor(t, broken, 1); len(entries) != 1 || entries[0]["level"] != "error" || entries[0]["template"] != file ||
+		!strings.Contains(entries[0]["error"].(string), "field URL") {
+		t.Errorf("got the log entries %v", entries)
 	}
 }
 
