@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -36,60 +35,36 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 		return nil, err
 	}
 
-	b := blockOf(h)
-	same := func(m caddy.ModuleMap) bool { return reflect.DeepEqual(m, matcherSet) }
-	if b.unique && slices.ContainsFunc(b.matcherSets, same) {
-		h.Reset()
-		h.Next() // so that the error has the line of the directive
-		return nil, h.Err("a second not_found with the same matcher in one block; put the options of both into one, or give it another matcher")
-	}
-	b.matcherSets = append(b.matcherSets, matcherSet)
-
 	values := h.NewRoute(matcherSet, nf)
 	for i := range values {
 		if route, ok := values[i].Value.(caddyhttp.Route); ok {
-			route.Group = b.group
+			route.Group = groupOf(h)
 			values[i].Value = route
 		}
 	}
 	return values, nil
 }
 
-// block is a block of directives, with what its not_found directives share while it is parsed.
-type block struct {
-	id          reflect.Value
-	unique      bool // no other block has this id
-	group       string
-	matcherSets []caddy.ModuleMap // of the directives so far
-}
-
-// blockOf returns the block that a directive stands in. The name of its route group is our own: Caddy counts its
+// groupOf returns the name of the route group of the block that a directive stands in. It is our own: Caddy counts its
 // groups from zero again in named routes, so that one name may stand for two groups of the same request.
 //
-// Helper exports nothing that tells one block from another, for all sites share a BlockState. But each block has a
-// map of named matchers to itself. If a later Caddy keeps that elsewhere, sites share a group, and repeated
-// directives are not found.
-func blockOf(h httpcaddyfile.Helper) *block {
-	id := reflect.ValueOf(h).FieldByName("matcherDefs")
-	unique := id.IsValid()
-	if !unique {
-		id = reflect.ValueOf(h.BlockState)
-	}
-
+// A block is known by its BlockState: each nested block has a copy to itself, and all sites share one, for a request
+// is for one site. The name is not kept in BlockState, or nested blocks would inherit it.
+func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
-	blocks, _ := h.State[key].([]*block)
-	for _, b := range blocks {
-		if b.id.Pointer() == id.Pointer() { // b.id keeps the map, so that no other map takes its address
-			return b
-		}
+	blocks, _ := h.State[key].([]map[string]any) // which keeps them, so that no other map takes the address of one
+	i := slices.IndexFunc(blocks, func(block map[string]any) bool {
+		return reflect.ValueOf(block).Pointer() == reflect.ValueOf(h.BlockState).Pointer()
+	})
+	if i < 0 {
+		i = len(blocks)
+		h.State[key] = append(blocks, h.BlockState)
 	}
 	name := "not_found"
 	if h.IsNamedRoute() {
 		name = "not_found_route" // named routes have a State of their own
 	}
-	b := &block{id: id, unique: unique, group: name + strconv.Itoa(len(blocks))}
-	h.State[key] = append(blocks, b)
-	return b
+	return name + strconv.Itoa(i)
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

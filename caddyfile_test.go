@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -221,42 +220,6 @@ func TestMistakesAreRefused(t *testing.T) {
 	}
 }
 
-// TestSameMatcherTwiceInOneBlock has two directives that Caddy would merge into one route, so that both would run.
-func TestSameMatcherTwiceInOneBlock(t *testing.T) {
-	const second = "a second not_found with the same matcher in one block; put the options of both into one, or give it another matcher, at Caddyfile:"
-	for name, tt := range map[string]struct {
-		caddyfile string
-		line      int // of the second directive; 0 if it is not refused
-	}{
-		"no matcher":              {":80 {\n\tnot_found\n\tnot_found {\n\t\tfooter x\n\t}\n}", 3},
-		"no matcher, and all":     {":80 {\n\tnot_found\n\tnot_found * {\n\t\tfooter x\n\t}\n}", 3},
-		"a path":                  {":80 {\n\tnot_found /a\n\tnot_found\n\n\tnot_found /a {\n\t\tfooter x\n\t}\n}", 5},
-		"a named matcher":         {":80 {\n\t@a method GET\n\tnot_found @a\n\tnot_found @a\n}", 4},
-		"the same by two names":   {":80 {\n\t@a path /a\n\t@b path /a\n\tnot_found @a\n\tnot_found @b\n}", 5},
-		"in a handle block":       {":80 {\n\tnot_found\n\thandle {\n\t\tnot_found\n\t\tnot_found\n\t}\n}", 5},
-		"in a route block":        {":80 {\n\troute {\n\t\tnot_found\n\t\trespond /a a\n\t\tnot_found\n\t}\n}", 5},
-		"in a named route":        {"&(a) {\n\tnot_found\n\tnot_found\n}\n:80 {\n\tinvoke a\n}", 3},
-		"in handle_errors":        {":80 {\n\thandle_errors {\n\t\tnot_found\n\t\tnot_found\n\t}\n}", 4},
-		"an imported one":         {"(a) {\n\tnot_found\n}\n:80 {\n\timport a\n\tnot_found\n}", 6},
-		"two sites":               {":80 {\n\tnot_found\n}\n:81 {\n\tnot_found\n}", 0},
-		"two sites in one import": {"(a) {\n\tnot_found\n}\n:80 {\n\timport a\n}\n:81 {\n\timport a\n}", 0},
-		"a site and its blocks":   {":80 {\n\tnot_found\n\thandle /a {\n\t\tnot_found\n\t}\n\thandle /b {\n\t\tnot_found\n\t}\n\thandle_errors {\n\t\tnot_found\n\t}\n}", 0},
-		"two named routes":        {"&(a) {\n\tnot_found\n}\n&(b) {\n\tnot_found\n}\n:80 {\n\tinvoke a\n\tinvoke b\n\tnot_found\n}", 0},
-		"other matchers":          {":80 {\n\t@a method GET\n\t@b method PUT\n\tnot_found @a\n\tnot_found @b\n\tnot_found /a\n\tnot_found /b\n\tnot_found\n}", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := testcaddy.AdaptErr(tt.caddyfile)
-			switch {
-			case tt.line == 0 && err != nil:
-				t.Error(err)
-			case tt.line > 0 && (err == nil || !strings.Contains(err.Error(), second+strconv.Itoa(tt.line))):
-				t.Errorf("got the error\n%v\nwant one with\n%s%d", err, second, tt.line)
-			}
-		})
-	}
-}
-
 // TestBlocksHaveGroupsOfTheirOwn adapts a Caddyfile with a directive in each kind of block, twice.
 func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	const blocks = `
@@ -294,7 +257,8 @@ func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	}
 	want := map[string]int{
 		"not_found_route0": 1, "not_found_route1": 2, "not_found_route2": 1, // in named routes
-		"not_found0": 2, "not_found1": 1, "not_found2": 1, "not_found3": 1,
+		"not_found0": 3, // of the sites, of which a request is for one
+		"not_found1": 1, "not_found2": 1,
 	}
 	if !reflect.DeepEqual(members, want) {
 		t.Errorf("got the groups %v, want %v:\n%s", members, want, config)

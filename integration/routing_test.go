@@ -246,6 +246,138 @@ http://both.test:0 {
 	s.Get(t, "http://siblings.test/b").Want(t, 200, "b")
 }
 
+// TestEachBlockHasItsPage has directives in blocks within blocks, before and after them in the file.
+func TestEachBlockHasItsPage(t *testing.T) {
+	s := testcaddy.Start(t, `
+(page) {
+	not_found {
+		context_path {args[0]}
+	}
+}
+(inner) {
+	handle /in/* {
+		import page {args[0]}
+	}
+}
+&(alone) {
+	import page /alone
+	handle /alone/z {
+		respond z
+	}
+}
+&(one) {
+	import page /one
+	invoke two
+}
+&(two) {
+	handle /in/* {
+		import page /two/in
+	}
+	import page /two
+}
+http://before.test:0 {
+	import page /site
+	handle /in/* {
+		import page /in
+		handle /in/deep/* {
+			import page /deep
+		}
+	}
+}
+http://after.test:0 {
+	handle /in/* {
+		handle /in/deep/* {
+			import page /deep
+		}
+		import page /in
+	}
+	import page /site
+}
+http://snippets.test:0, http://again.test:0 {
+	import inner /snippet
+	import page /{http.request.host}
+}
+http://named.test:0 {
+	import page /site
+	handle /out {
+		respond 410
+	}
+	invoke /alone/* alone
+	invoke /in/* one
+	invoke /two one
+}
+http://errors.test:0 {
+	not_found /other {
+		context_path /site
+	}
+	error /in/* 404
+	error /410 410
+	error 404
+	handle_errors 404 {
+		import page /errors
+		import inner /errors/in
+	}
+	handle_errors 410 {
+		import page /never
+	}
+}`)
+	for uri, contextPath := range map[string]string{
+		"http://before.test/x": "/site", "http://before.test/in/x": "/in", "http://before.test/in/deep/x": "/deep",
+		"http://after.test/x": "/site", "http://after.test/in/x": "/in", "http://after.test/in/deep/x": "/deep",
+		"http://snippets.test/x": "/snippets.test", "http://snippets.test/in/x": "/snippet",
+		"http://again.test/x": "/again.test", "http://again.test/in/x": "/snippet",
+		"http://named.test/x": "/site", "http://named.test/alone/x": "/alone", "http://named.test/two": "/two", "http://named.test/in/x": "/two/in",
+		"http://errors.test/x": "/errors", "http://errors.test/in/x": "/errors/in", "http://errors.test/other": "/site",
+	} {
+		t.Run(uri, func(t *testing.T) {
+			t.Parallel()
+			s.Get(t, uri).WantPage(t, "GET", uri, contextPath)
+		})
+	}
+	s.Get(t, "http://named.test/out").Want(t, 410, "")
+	s.Get(t, "http://errors.test/410").Want(t, 410, "")
+}
+
+// TestSameMatcherTwice has two directives with one matcher in a block. Caddy merges neighbours into one route, in which the
+// later one is the inner one. Otherwise the first has the group.
+func TestSameMatcherTwice(t *testing.T) {
+	first, second := "not_found {m} {\ncontext_path /first\n}\n", "not_found {m} {\ncontext_path /second\n}\n"
+	both := func(matcher, between string) string {
+		return strings.ReplaceAll(first+between+second, "{m}", matcher)
+	}
+	sites, wants := map[string]string{}, map[string]string{}
+	for _, tt := range []struct{ name, site, contextPath string }{
+		{"no matcher", both("", ""), "/second"},
+		{"no matcher, and all", both("", "") + "not_found *", ""},
+		{"neighbours once they are sorted", both("/x", "not_found /x/y\nnot_found\nrespond /z z\n"), "/second"},
+		{"a named matcher", "@m method GET\n" + both("@m", ""), "/second"},
+		{"the same by two names", "@m path /x\n@n path /x\n" + strings.ReplaceAll(both("@m", ""), "@m {\ncontext_path /second", "@n {\ncontext_path /second"), "/second"},
+		{"a named matcher, with another between", "@m method GET\n@n path /z\n" + both("@m", "not_found @n\n"), "/first"},
+		{"in a handle block", "handle {\n" + both("", "") + "}", "/second"},
+		{"in a route block", "route {\n" + both("", "") + "}", "/second"},
+		{"in a route block, with another directive between", "route {\n" + both("", "respond /z z\n") + "}", "/first"},
+		{"in a route block, with another matcher between", "route {\n" + both("/x", "not_found\n") + "}", "/first"},
+		{"in handle_errors", "error 404\nhandle_errors {\n" + both("", "") + "}", "/second"},
+		{"imported", "import twice", "/second"},
+		{"in a named route", "invoke twice", "/second"},
+	} {
+		sites[tt.name], wants[tt.name] = tt.site, tt.contextPath
+	}
+	caddyfile, hosts := "(twice) {\n"+both("", "")+"}\n&(twice) {\n"+both("", "")+"respond /z z\n}\n", make(map[string]string)
+	for name, site := range sites {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		caddyfile += "http://" + hosts[name] + ":0 {\n" + site + "\n}\n"
+	}
+	s := testcaddy.Start(t, caddyfile)
+	for name, host := range hosts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			uri := "http://" + host + "/x"
+			s.Get(t, uri).WantPage(t, "GET", uri, wants[name])
+		})
+	}
+}
+
 // TestInErrorRoutes has the directive in handle_errors, where it replaces what comes of a 404 and nothing else.
 func TestInErrorRoutes(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
