@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -248,6 +249,11 @@ func parseBaseURL(e expandable) (string, error) {
 		return "", fmt.Errorf("%q has user information, which every visitor would see; leave it out", u.Redacted())
 	case strings.ContainsAny(s, "?#"):
 		return "", fmt.Errorf("%q has a query or a fragment; leave it out", s)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "", fmt.Errorf("%q has the port %s; a port is a number from 1 to 65535", s, port)
+		}
 	}
 	if path := u.EscapedPath(); string(appendEncoded(nil, path, &pathBytes)) != path || !strings.HasSuffix(s, path) {
 		return "", fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, u)

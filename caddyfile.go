@@ -80,7 +80,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    report
 //	}
 //
-// Every option is optional, and may be given once.
+// Every option is optional, and may be given once. But keep may be given several times; one match is enough.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
@@ -90,17 +90,17 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	given := make(map[string]bool)
 	for d.NextBlock(0) {
 		option := d.Val()
+		if option == "keep" {
+			if err := h.addKeep(d.NewFromNextSegment()); err != nil {
+				return err
+			}
+			continue
+		}
 		if given[option] {
 			return d.Errf("option '%s' is given twice", option)
 		}
 		given[option] = true
 
-		if option == "keep" {
-			if err := h.setKeep(d.NewFromNextSegment()); err != nil {
-				return err
-			}
-			continue
-		}
 		args := d.RemainingArgs()
 		if d.NextBlock(d.Nesting()) {
 			return d.Errf("option '%s' takes no block", option)
@@ -112,19 +112,27 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// setKeep sets the option keep, whose response matcher stands on its line or in a block.
-func (h *Handler) setKeep(d *caddyfile.Dispenser) error {
+// addKeep adds a response matcher of the option keep, which stands on its line or in a block.
+func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
+	d.Next() // consume option name
+	for d.NextArg() || d.NextBlock(0) {
+		if name := d.Val(); name != "header" && name != "status" {
+			return d.Errf("keep: unknown matcher '%s'; the matchers are header and status", name)
+		}
+		d.NextSegment()
+	}
+
+	d.Reset()
 	matchers := make(map[string]caddyhttp.ResponseMatcher)
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
-		return err
+		return fmt.Errorf("keep: %w", err)
 	}
-	matcher := matchers["keep"]
-	h.Keep = &matcher
-	if err := checkKeep(h.Keep); err != nil {
+	if err := checkKeep(matchers["keep"]); err != nil {
 		d.Reset()
 		d.Next() // so that the error has the line of the option
 		return d.Errf("keep: %v", err)
 	}
+	h.Keep = append(h.Keep, matchers["keep"])
 	return nil
 }
 
@@ -146,7 +154,7 @@ func (h *Handler) setOption(option string, args []string) error {
 		if _, err := parseFormats(args); err != nil {
 			return fmt.Errorf("formats: %w", err)
 		}
-		return nil
+		return h.checkTemplate()
 	}
 
 	var value *string
@@ -166,8 +174,10 @@ func (h *Handler) setOption(option string, args []string) error {
 		return fmt.Errorf("unknown option '%s'; the options are context_path, base_url, footer, formats, replace, keep, template and report", option)
 	}
 	switch {
-	case len(args) != 1:
+	case len(args) > 1 && (option == "footer" || option == "template"):
 		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", option, len(args))
+	case len(args) != 1:
+		return fmt.Errorf("option '%s' takes one argument, not %d", option, len(args))
 	case args[0] == "" && option != "context_path":
 		// in JSON, an empty value is an absent one; only for the root context that is the same
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", option)
@@ -176,5 +186,5 @@ func (h *Handler) setOption(option string, args []string) error {
 	if _, err := check(unexpanded(args[0])); err != nil {
 		return fmt.Errorf("%s: %w", option, err)
 	}
-	return nil
+	return h.checkTemplate()
 }

@@ -35,20 +35,28 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"report":       {input: "not_found {\nreport\n}", want: Handler{Report: true}},
 		"keep": {
 			input: "not_found {\nkeep header X-Error-Page *\n}",
-			want:  Handler{Keep: &caddyhttp.ResponseMatcher{Headers: http.Header{"X-Error-Page": {"*"}}}},
+			want:  Handler{Keep: []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Error-Page": {"*"}}}}},
 		},
 		"keep in a block": {
 			input: "not_found {\nkeep {\nstatus 4xx\nheader X-Error-Page *\nheader Server nginx*\n}\nreplace all\n}",
-			want: Handler{Replace: "all", Keep: &caddyhttp.ResponseMatcher{
+			want: Handler{Replace: "all", Keep: []caddyhttp.ResponseMatcher{{
 				StatusCode: []int{4},
 				Headers:    http.Header{"X-Error-Page": {"*"}, "Server": {"nginx*"}},
+			}}},
+		},
+		"several keeps": {
+			input: "not_found {\nkeep header X a\nkeep {\nheader Y {env.Y}\nheader Y b\nheader !Z\nstatus 404\n}\nkeep header X c\n}",
+			want: Handler{Keep: []caddyhttp.ResponseMatcher{
+				{Headers: http.Header{"X": {"a"}}},
+				{StatusCode: []int{404}, Headers: http.Header{"Y": {"{env.Y}", "b"}, "Z": nil}},
+				{Headers: http.Header{"X": {"c"}}},
 			}},
 		},
 		"everything": {
-			input: "not_found {\ncontext_path /app\nbase_url https://a.test\nfooter x\nformats xml\nreplace none\nkeep header X-Designed *\ntemplate 404.html\nreport\n}",
+			input: "not_found {\ncontext_path /app\nbase_url https://a.test\nfooter x\nformats xml html\nreplace none\nkeep header X-Designed *\ntemplate 404.html\nreport\n}",
 			want: Handler{
-				ContextPath: "/app", BaseURL: "https://a.test", Footer: "x", Formats: []string{"xml"}, Replace: "none",
-				Keep: &caddyhttp.ResponseMatcher{Headers: http.Header{"X-Designed": {"*"}}}, Template: "404.html", Report: true,
+				ContextPath: "/app", BaseURL: "https://a.test", Footer: "x", Formats: []string{"xml", "html"}, Replace: "none",
+				Keep: []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Designed": {"*"}}}}, Template: "404.html", Report: true,
 			},
 		},
 
@@ -62,16 +70,26 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path, base_url, footer, formats, replace, keep, template and report, at Testfile:2"},
 		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, at Testfile:3"},
 		"repeated formats":  {input: "not_found {\nformats html\nformats text\n}", err: "option 'formats' is given twice, at Testfile:3"},
-		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0; quote a value that has spaces, at Testfile:3"},
+		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0, at Testfile:3"},
+		"missing text":      {input: "not_found {\nfooter\n}", err: "option 'footer' takes one argument, not 0, at Testfile:2"},
 		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem and xml, at Testfile:2"},
 		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces, at Testfile:2"},
+		"surplus mode":      {input: "not_found {\nreplace pages all\n}", err: "option 'replace' takes one argument, not 2, at Testfile:2"},
+		"surplus file":      {input: "not_found {\ntemplate our page.html\n}", err: "option 'template' takes one argument, not 2; quote a value that has spaces, at Testfile:2"},
+		"template unused":   {input: "not_found {\ntemplate 404.html\nformats json text\nreport\n}", err: "template: 404.html is for the HTML page, and the formats json text have no html; add html to them, or leave the template out, at Testfile:3"},
+		"formats first":     {input: "not_found {\nformats json\nreport\ntemplate 404.html\n}", err: "template: 404.html is for the HTML page, and the formats json have no html; add html to them, or leave the template out, at Testfile:4"},
 		"empty value":       {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty; give it a value or leave it out, at Testfile:2"},
 		"empty keep":        {input: "not_found {\nfooter x\nkeep\n}", err: "keep: the matcher is empty and would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
 		"empty keep block":  {input: "not_found {\nkeep {\n}\n}", err: "keep: the matcher is empty and would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:2"},
-		"keep nothing":      {input: "not_found {\nkeep {\nheader X *\nstatus 410 5xx\n}\n}", err: "keep: no 404 response has the status 410 or 5xx; leave the status out, at Testfile:2"},
-		"keep of a request": {input: "not_found {\nkeep path /x\n}", err: "unrecognized response matcher path, at Testfile:2"},
-		"keep no status":    {input: "not_found {\nkeep status x\n}", err: `bad status value 'x': strconv.Atoi: parsing "x": invalid syntax, at Testfile:2`},
-		"repeated keep":     {input: "not_found {\nkeep header X *\nkeep header Y *\n}", err: "option 'keep' is given twice, at Testfile:3"},
+		"keep status 404":   {input: "not_found {\nkeep status 404\n}", err: "keep: the matcher status 404 would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:2"},
+		"keep status 4xx":   {input: "not_found {\nkeep header X *\nkeep {\nstatus 410 4xx\n}\n}", err: "keep: the matcher status 410 or 4xx would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
+		"keep nothing":      {input: "not_found {\nkeep {\nheader X *\nstatus 410 5xx\n}\n}", err: "keep: no 404 response has the status 410 or 5xx; leave the status out, and write one as in header X-Error-Page *, at Testfile:2"},
+		"keep of a request": {input: "not_found {\nkeep header X {http.request.host}\n}", err: `keep: header X: "{http.request.host}": {http.request.host} is not a global placeholder such as {env.NAME}; escape a brace of the value as in \{, at Testfile:2`},
+		"keep of a colon":   {input: "not_found {\nkeep header Content-Type: text/html\n}", err: `keep: "Content-Type:" is not the name of a header field; write one as in header X-Error-Page *, at Testfile:2`},
+		"keep of a path":    {input: "not_found {\nkeep path /x\n}", err: "keep: unknown matcher 'path'; the matchers are header and status, at Testfile:2"},
+		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep: unknown matcher 'headers'; the matchers are header and status, at Testfile:4"},
+		"keep no status":    {input: "not_found {\nkeep status x\n}", err: `keep: bad status value 'x': strconv.Atoi: parsing "x": invalid syntax, at Testfile:2`},
+		"keep half a field": {input: "not_found {\nkeep header X\n}", err: "keep: malformed header matcher: expected both field and value, at Testfile:2"},
 		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument, not \"on\", at Testfile:2"},
 		"a block of option": {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block, at Testfile:3"},
 	} {
@@ -108,6 +126,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 // TestMistakesAreRefused loads each mistake as `caddy validate` does, from a Caddyfile and from JSON. The error is the
 // same, and it names the line of the Caddyfile if no placeholder or file is needed to find the mistake.
 func TestMistakesAreRefused(t *testing.T) {
+	t.Setenv("NOT_FOUND_TEST_PORT", "99999")
 	workingDirectory, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +158,10 @@ func TestMistakesAreRefused(t *testing.T) {
 		"base URL with a fragment":          {"base_url", "https://example.com/#x", `has a query or a fragment; leave it out`},
 		"base URL with a space":             {"base_url", "https://example.com/my app", `percent-encode them, as in "https://example.com/my%20app"`},
 		"base URL that is none":             {"base_url", "https://example.com:x", `is not a URL: `},
+		"base URL with a large port":        {"base_url", "https://example.com:99999/x", `base_url: "https://example.com:99999/x" has the port 99999; a port is a number from 1 to 65535`},
+		"base URL with the port 65536":      {"base_url", "https://[::1]:65536", `has the port 65536; a port is a number from 1 to 65535`},
+		"base URL with the port 0":          {"base_url", "https://example.com:0", `has the port 0; a port is a number from 1 to 65535`},
+		"base URL with a variable port":     {"base_url", "https://example.com:{env.NOT_FOUND_TEST_PORT}", `base_url: "https://example.com:99999" has the port 99999; a port is a number from 1 to 65535`},
 		"base URL of a placeholder":         {"base_url", "ftp://{http.request.host}", `does not begin with http:// or https://`},
 		"base URL of an unset variable":     {"base_url", "{env.NOT_FOUND_TEST_UNSET}", `base_url: "" is not an absolute http or https URL`},
 		"blank footer":                      {"footer", " \t", `is blank; write one line of text, or leave the option out`},
@@ -205,8 +228,15 @@ func TestMistakesAreRefused(t *testing.T) {
 
 	for name, tt := range map[string]struct{ options, err string }{
 		"unknown option in JSON": {`"status":404`, `unknown field "status"`},
-		"empty keep in JSON":     {`"keep":{}`, "keep: the matcher is empty and would keep every 404 response"},
-		"keep nothing in JSON":   {`"keep":{"status_code":[200],"headers":{"X":["*"]}}`, "keep: no 404 response has the status 200; leave the status out"},
+		"empty keep in JSON":     {`"keep":[{"headers":{"X":["*"]}},{}]`, "keep: the matcher is empty and would keep every 404 response"},
+		"keep all in JSON":       {`"keep":[{"status_code":[404],"headers":{}}]`, "keep: the matcher status 404 would keep every 404 response"},
+		"keep nothing in JSON":   {`"keep":[{"status_code":[200],"headers":{"X":["*"]}}]`, "keep: no 404 response has the status 200; leave the status out"},
+		"no status in JSON":      {`"keep":[{"status_code":[],"headers":{"X":["*"]}}]`, "keep: no 404 response has the status []; leave the status out"},
+		"keep a name in JSON":    {`"keep":[{"headers":{"{env.X}":["*"]}}]`, `keep: "{env.X}" is not the name of a header field; write one as in header X-Error-Page *`},
+		"keep a request in JSON": {`"keep":[{"headers":{"X":["{http.request.host}"]}}]`, `keep: header X: "{http.request.host}": {http.request.host} is not a global placeholder such as {env.NAME}`},
+		"keep an unset variable": {`"keep":[{"headers":{"X":["*","{env.NOT_FOUND_TEST_UNSET}"]}}]`, `keep: header X: "{env.NOT_FOUND_TEST_UNSET}" expands to nothing; set it, or leave the matcher out`},
+		"keep an unknown one":    {`"keep":[{"headers":{"X":["{system.nothing}"]}}]`, `keep: header X: "{system.nothing}": unrecognized placeholder {system.nothing}`},
+		"template unused":        {`"template":"404.html","formats":["json","xml"]`, "template: 404.html is for the HTML page, and the formats json xml have no html; add html to them, or leave the template out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cfg caddy.Config

@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -35,6 +36,19 @@ func expandGlobal(s string) expandable {
 		return expandable{s, false}
 	}
 	return unexpanded(value)
+}
+
+// checkGlobal refuses a value with placeholders that are not global.
+func checkGlobal(s string) error {
+	_, err := caddy.NewEmptyReplacer().ReplaceFunc(s, func(name string, _ any) (any, error) {
+		for _, prefix := range [...]string{"env.", "file.", "system.", "time."} { // see caddy.NewReplacer
+			if strings.HasPrefix(name, prefix) {
+				return "", nil
+			}
+		}
+		return nil, fmt.Errorf("{%s} is not a global placeholder such as {env.NAME}; escape a brace of the value as in \\{", name)
+	})
+	return err
 }
 
 // expand returns the value for a request. An unknown placeholder stays as it is written.

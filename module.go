@@ -4,12 +4,15 @@
 package notfound
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -62,9 +65,10 @@ type Handler struct {
 	// nothing answered and 404 errors still get the page. Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
-	// Which 404 responses are never replaced, in any mode: those that this matcher matches, for example by a
-	// header field that marks an application's own designed pages. Default: none.
-	Keep *caddyhttp.ResponseMatcher `json:"keep,omitempty"`
+	// Which 404 responses are never replaced, in any mode: those that one of these matchers matches, for example by
+	// a header field that marks an application's own designed pages. Global placeholders are supported in the
+	// values of header fields. Default: none.
+	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
 	// A file with a Go html/template for the HTML representation. Its data are `.Heading`, `.URI`,
 	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` returns the value of a
@@ -83,6 +87,7 @@ type Handler struct {
 
 	page     pageOptions
 	offered  []*format
+	keep     []caddyhttp.ResponseMatcher
 	template *pageTemplate // nil: the built-in page
 	pages    pageCounter
 	logger   *zap.Logger
@@ -130,8 +135,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("formats: %w", err)
 	}
 
-	if err = checkKeep(h.Keep); err != nil {
+	if h.keep, err = provisionKeep(h.Keep); err != nil {
 		return fmt.Errorf("keep: %w", err)
+	}
+	if err = h.checkTemplate(); err != nil {
+		return err
 	}
 	if h.Template != "" {
 		if h.template, err = loadTemplate(h.Template, h.logger); err != nil {
@@ -173,25 +181,77 @@ func checkReplace(mode string) error {
 	}
 }
 
-// checkKeep refuses a matcher that matches every 404 response, or none.
-func checkKeep(m *caddyhttp.ResponseMatcher) error {
-	switch {
-	case m == nil:
-		return nil
-	case len(m.StatusCode) == 0 && len(m.Headers) == 0:
-		return fmt.Errorf("the matcher is empty and would keep every 404 response; write one as in header X-Error-Page *, or use replace none")
-	case len(m.StatusCode) > 0 && !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil):
-		var codes []string
-		for _, code := range m.StatusCode {
-			if code < 10 {
-				codes = append(codes, fmt.Sprintf("%dxx", code))
-			} else {
-				codes = append(codes, strconv.Itoa(code))
+// provisionKeep checks matchers, and expands the global placeholders in them, which Caddy expands in no response matcher.
+func provisionKeep(matchers []caddyhttp.ResponseMatcher) (expanded []caddyhttp.ResponseMatcher, err error) {
+	repl := caddy.NewReplacer()
+	for _, m := range matchers {
+		if err := checkKeep(m); err != nil {
+			return nil, err
+		}
+		m.Headers = m.Headers.Clone()
+		for field, values := range m.Headers {
+			for i, value := range values {
+				if values[i], err = repl.ReplaceOrErr(value, false, true); err != nil {
+					return nil, fmt.Errorf("header %s: %q: %w", field, value, err)
+				}
+				if values[i] == "" && value != "" {
+					return nil, fmt.Errorf("header %s: %q expands to nothing; set it, or leave the matcher out", field, value)
+				}
 			}
 		}
-		return fmt.Errorf("no 404 response has the status %s; leave the status out", strings.Join(codes, " or "))
+		expanded = append(expanded, m)
+	}
+	return expanded, nil
+}
+
+// checkKeep refuses a matcher that matches every 404 response, or none.
+func checkKeep(m caddyhttp.ResponseMatcher) error {
+	const instead = "write one as in header X-Error-Page *"
+	var statuses []string
+	for _, code := range m.StatusCode {
+		if code < 10 {
+			statuses = append(statuses, fmt.Sprintf("%dxx", code))
+		} else {
+			statuses = append(statuses, strconv.Itoa(code))
+		}
+	}
+	status := cmp.Or(strings.Join(statuses, " or "), "[]")
+	switch {
+	case !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil):
+		return fmt.Errorf("no 404 response has the status %s; leave the status out, and %s", status, instead)
+	case len(m.Headers) == 0 && len(m.StatusCode) > 0:
+		return fmt.Errorf("the matcher status %s would keep every 404 response; %s, or use replace none", status, instead)
+	case len(m.Headers) == 0:
+		return fmt.Errorf("the matcher is empty and would keep every 404 response; %s, or use replace none", instead)
+	}
+
+	for field, values := range m.Headers {
+		if !httpguts.ValidHeaderFieldName(field) {
+			return fmt.Errorf("%q is not the name of a header field; %s", field, instead)
+		}
+		for _, value := range values {
+			if err := checkGlobal(value); err != nil {
+				return fmt.Errorf("header %s: %q: %w", field, value, err)
+			}
+		}
 	}
 	return nil
+}
+
+// keeps reports whether a 404 response with these header fields is never replaced.
+func (h *Handler) keeps(header http.Header) bool {
+	return slices.ContainsFunc(h.keep, func(m caddyhttp.ResponseMatcher) bool {
+		return m.Match(http.StatusNotFound, header)
+	})
+}
+
+// checkTemplate refuses a template that no format uses.
+func (h *Handler) checkTemplate() error {
+	if h.Template == "" || len(h.Formats) == 0 || slices.Contains(h.Formats, "html") {
+		return nil
+	}
+	return fmt.Errorf("template: %s is for the HTML page, and the formats %s have no html; add html to them, or leave the template out",
+		h.Template, strings.Join(h.Formats, " "))
 }
 
 // Cleanup takes the handler off the report, which goes on for the handlers of the next config.

@@ -213,7 +213,7 @@ func (rw *responseWriter) isReplaceablePage() bool {
 
 // isKept reports whether a 404 response is never replaced.
 func (rw *responseWriter) isKept() bool {
-	return rw.handler.Keep != nil && rw.handler.Keep.Match(http.StatusNotFound, rw.Header())
+	return rw.handler.keeps(rw.Header())
 }
 
 // countKept counts a 404 response that passed in the report, unless another not_found further down the chain has counted

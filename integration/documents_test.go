@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddy-notfound/notfound"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -47,6 +48,12 @@ func TestExamplesLoad(t *testing.T) {
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Error("caddy.json is not what its Caddyfile is adapted to; write it again with caddy adapt --pretty")
+		}
+
+		for _, field := range reflect.VisibleFields(reflect.TypeFor[notfound.Handler]()) {
+			if key, _, ok := strings.Cut(field.Tag.Get("json"), ","); ok && !strings.Contains(string(config), `"`+key+`":`) {
+				t.Errorf("caddy.json lacks the option %s", key)
+			}
 		}
 	})
 }

@@ -30,12 +30,18 @@ func TestKeptResponsesPassInEveryMode(t *testing.T) {
 		}
 	}
 
+	t.Setenv("NOT_FOUND_TEST_KEEP", "1")
 	sites, hosts := "", make(map[string]string)
 	for name, site := range map[string]string{
 		"inline":           "not_found {\nkeep header X-Error-Page *\n}",
 		"inline, all":      "not_found {\nkeep header X-Error-Page *\nreplace all\n}",
 		"block":            "not_found {\nkeep {\nheader X-Error-Page 1\nheader Content-Type text/*\nstatus 4xx\n}\n}",
 		"block, all":       "not_found {\nreplace all\nkeep {\nheader X-Error-Page 1\n}\n}",
+		"several":          "not_found {\nkeep header X-Other *\nkeep header X-Error-Page 1\nkeep header X-Another *\n}",
+		"several, all":     "not_found {\nreplace all\nkeep header X-Error-Page 1\nkeep header X-Other *\n}",
+		"one field twice":  "not_found {\nkeep {\nheader X-Error-Page 0\nheader X-Error-Page 1\n}\n}",
+		"two fields":       "not_found {\nkeep {\nheader X-Error-Page 1\nheader Content-Type text/*\n}\nkeep {\nheader Content-Type text/*\nheader X-Other *\n}\n}",
+		"a variable":       "not_found {\nkeep header X-Error-Page {env.NOT_FOUND_TEST_KEEP}\n}",
 		"in handle_errors": "not_found {\nkeep header X-Error-Page *\n}\nhandle_errors {\nnot_found {\nkeep header X-Error-Page *\n}\n}",
 	} {
 		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
@@ -55,7 +61,7 @@ func TestKeptResponsesPassInEveryMode(t *testing.T) {
 		t.Run("JSON, "+mode, func(t *testing.T) {
 			s := testcaddy.StartConfig(t, []byte(`{"admin":{"disabled":true,"config":{"persist":false}},"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[
 				{"match":[{"path":["/error","/unanswered"]}],"handle":[{"handler":"headers","response":{"set":{"X-Error-Page":["1"]}}}]},
-				{"handle":[{"handler":"not_found","replace":"`+mode+`","keep":{"status_code":[404],"headers":{"X-Error-Page":["*"]}}}]},
+				{"handle":[{"handler":"not_found","replace":"`+mode+`","keep":[{"headers":{"X-Other":["*"]}},{"status_code":[404],"headers":{"X-Error-Page":["0","{env.NOT_FOUND_TEST_KEEP}*"]}}]}]},
 				{"match":[{"path":["/error"]}],"handle":[{"handler":"error","status_code":404}]},
 				{"match":[{"not":[{"path":["/unanswered"]}]}],"handle":[{"handler":"reverse_proxy","upstreams":[{"dial":"`+backend+`"}]}]}
 			]}}}}}`))
