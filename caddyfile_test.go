@@ -136,7 +136,6 @@ func TestMistakesAreRefused(t *testing.T) {
 	unknownFunc := testcaddy.TempFile(t, "function.html", "<p>{{uri}}")
 	unescapable := testcaddy.TempFile(t, "unescapable.html", "<a href='{{if .URI}}x'{{end}}>")
 	unknownField := testcaddy.TempFile(t, "field.html", "<p>\n<p>{{.Uri}}")
-	fieldOfText := testcaddy.TempFile(t, "text.html", "<p>{{.URI.Host}}")
 	failing := testcaddy.TempFile(t, "failing.html", "<p>\n\n{{index .URI 99999}}")
 	empty := testcaddy.TempFile(t, "empty.html", "")
 	blank := testcaddy.TempFile(t, "blank.html", " \n\t{{if false}}x{{end}}\n")
@@ -179,7 +178,6 @@ func TestMistakesAreRefused(t *testing.T) {
 		"template with an unknown function": {"template", unknownFunc, `function "uri" not defined`},
 		"template that cannot be escaped":   {"template", unescapable, "template: trying " + unescapable + " on a sample page: "},
 		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri in type notfound.templateData; the fields are .Heading, .URI, .Status, .Message, .Footer`},
-		"template with a field of text":     {"template", fieldOfText, "can't evaluate field Host in type string"},
 		"template that fails":               {"template", failing, "template: trying " + failing + ` on a sample page: template: failing.html:3:2: executing "failing.html" at <index .URI 99999>: error calling index`},
 		"empty template":                    {"template", empty, "template: " + empty + " renders a blank page; write the page at the top level of the file, outside of define"},
 		"blank template":                    {"template", blank, blank + " renders a blank page"},

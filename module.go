@@ -87,7 +87,6 @@ type Handler struct {
 
 	page     pageOptions
 	offered  []*format
-	keep     []caddyhttp.ResponseMatcher
 	template *pageTemplate // nil: the built-in page
 	pages    pageCounter
 	logger   *zap.Logger
@@ -135,7 +134,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("formats: %w", err)
 	}
 
-	if h.keep, err = provisionKeep(h.Keep); err != nil {
+	if err = h.provisionKeep(); err != nil {
 		return fmt.Errorf("keep: %w", err)
 	}
 	if err = h.checkTemplate(); err != nil {
@@ -181,27 +180,28 @@ func checkReplace(mode string) error {
 	}
 }
 
-// provisionKeep checks matchers, and expands the global placeholders in them, which Caddy expands in no response matcher.
-func provisionKeep(matchers []caddyhttp.ResponseMatcher) (expanded []caddyhttp.ResponseMatcher, err error) {
+// provisionKeep checks the matchers of keep, and expands the global placeholders in them, for Caddy expands none in a
+// response matcher.
+func (h *Handler) provisionKeep() error {
 	repl := caddy.NewReplacer()
-	for _, m := range matchers {
+	for _, m := range h.Keep {
 		if err := checkKeep(m); err != nil {
-			return nil, err
+			return err
 		}
-		m.Headers = m.Headers.Clone()
 		for field, values := range m.Headers {
 			for i, value := range values {
-				if values[i], err = repl.ReplaceOrErr(value, false, true); err != nil {
-					return nil, fmt.Errorf("header %s: %q: %w", field, value, err)
+				expanded, err := repl.ReplaceOrErr(value, false, true)
+				if err != nil {
+					return fmt.Errorf("header %s: %q: %w", field, value, err)
 				}
-				if values[i] == "" && value != "" {
-					return nil, fmt.Errorf("header %s: %q expands to nothing; set it, or leave the matcher out", field, value)
+				if expanded == "" && value != "" {
+					return fmt.Errorf("header %s: %q expands to nothing; set it, or leave the matcher out", field, value)
 				}
+				values[i] = expanded
 			}
 		}
-		expanded = append(expanded, m)
 	}
-	return expanded, nil
+	return nil
 }
 
 // checkKeep refuses a matcher that matches every 404 response, or none.
@@ -240,7 +240,7 @@ func checkKeep(m caddyhttp.ResponseMatcher) error {
 
 // keeps reports whether a 404 response with these header fields is never replaced.
 func (h *Handler) keeps(header http.Header) bool {
-	return slices.ContainsFunc(h.keep, func(m caddyhttp.ResponseMatcher) bool {
+	return slices.ContainsFunc(h.Keep, func(m caddyhttp.ResponseMatcher) bool {
 		return m.Match(http.StatusNotFound, header)
 	})
 }

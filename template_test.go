@@ -27,6 +27,18 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	}
 }
 
+// TestUnknownFieldOfTemplate has fields that the data of a template do not have, and other mistakes.
+func TestUnknownFieldOfTemplate(t *testing.T) {
+	for source, unknown := range map[string]bool{
+		"{{.Uri}}": true, "{{with .URI}}{{$.uri}}{{end}}": true, "{{.URI.Host}}": false, "{{index .URI 99999}}": false,
+	} {
+		_, err := parseTemplate(testcaddy.TempFile(t, "404.html", source))
+		if err == nil || strings.HasSuffix(err.Error(), "; the fields are .Heading, .URI, .Status, .Message, .Footer") != unknown {
+			t.Errorf("%s: got the error %v", source, err)
+		}
+	}
+}
+
 // TestChangedTemplateIsReadAgain changes a template in each way that a file can change. The clock is synctest's; the files,
 // whose times are set by it, are real.
 func TestChangedTemplateIsReadAgain(t *testing.T) {
