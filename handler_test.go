@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -132,6 +133,11 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
 			return err
 		},
+		"a 404 after an empty read": func(w http.ResponseWriter) error {
+			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
+			w.WriteHeader(404)
+			return err
+		},
 		"a 404 after an empty write": func(w http.ResponseWriter) error { w.Write(nil); w.WriteHeader(404); return nil },
 		"a 404 after a 204":          func(w http.ResponseWriter) error { w.WriteHeader(204); w.WriteHeader(404); return nil },
 	} {
@@ -197,4 +203,45 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 			t.Errorf("got %s, want what was written to the connection", res.Status)
 		}
 	})
+}
+
+// TestWhatWasDecidedIsForgotten has a handler between two not_found handlers call the next one twice, and discard what
+// comes of it the first time.
+func TestWhatWasDecidedIsForgotten(t *testing.T) {
+	inner := provision(t, &Handler{Keep: []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Designed": {"*"}}}}})
+	for name, tt := range map[string]struct {
+		designed    []bool // the responses
+		body, cause string
+	}{
+		"a page, then a response that passes": {[]bool{false, true}, "theirs", ""},
+		"a response that passes, then a page": {[]bool{true, false}, testcaddy.TextPage("GET", "http://a.test/x", ""), "response"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var repl *caddy.Replacer
+			rec := httptest.NewRecorder()
+			err := serve(provision(t, &Handler{Replace: replaceAll}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+				repl = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+				for i, designed := range tt.designed {
+					w := w
+					if i == 0 {
+						w = httptest.NewRecorder()
+					}
+					if err := inner.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+						if designed {
+							w.Header().Set("X-Designed", "1")
+						}
+						w.WriteHeader(http.StatusNotFound)
+						_, err := io.WriteString(w, "theirs")
+						return err
+					})); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if cause, _ := repl.GetString(causePlaceholder); err != nil || rec.Body.String() != tt.body || cause != tt.cause {
+				t.Errorf("got %q for the cause %q, %v", rec.Body, cause, err)
+			}
+		})
+	}
 }

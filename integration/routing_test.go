@@ -672,6 +672,8 @@ http://responds.test:0 {
 		}
 	}
 	header Content-Encoding br
+	header Content-Security-Policy "default-src a.test"
+	header Content-Security-Policy-Report-Only "default-src b.test"
 	header Etag mine
 	header X-Trace 1
 	respond "gone" 410
@@ -688,6 +690,10 @@ http://responds.test:0 {
 			res.WantHeader(t, "Content-Type", "text/plain; charset=utf-8")
 			if host != "proxy" {
 				res.WantHeader(t, "X-Trace", "1")
+			}
+			if host == "responds" {
+				res.WantHeader(t, "Content-Security-Policy", "default-src a.test")
+				res.WantHeader(t, "Content-Security-Policy-Report-Only", "default-src b.test")
 			}
 		})
 	}
