@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 func init() {
@@ -126,7 +128,7 @@ func parseHost(s string) (string, error) {
 	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
 		host = "[" + host + "]"
 	}
-	if !validAuthority(host) {
+	if !uri.ValidAuthority(host) {
 		return "", fmt.Errorf("%q is not a host; write it as in www.example.com, localhost:8080 or ::1", s)
 	}
 	return host, nil

@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 // cause is the reason why a page is written.
@@ -43,41 +45,41 @@ func noCause(key string) (any, bool) {
 	return nil, false
 }
 
-// answer makes the page from the request, and sends it in the representation that the client asks for. err is
-// the 404 error, if there is one.
+// answer makes the page, and sends it in the representation that the client asks for. err is the 404 error, if there is
+// one.
 func (rw *responseWriter) answer(c cause, err error) {
 	h := rw.handler
 	rw.request.decide(causeValues[c])
 	rw.request.markHandled()
-	h.pages[c].Inc()
+	h.counter[c].Inc()
 
-	p := h.page.newPage(&rw.request)
-	defer p.free()
+	asked := rw.request.asked()
+	p := h.pages.Make(asked, rw.request.replacer)
+	defer p.Free()
 	if h.Report {
-		missed.addPage(p.uri, rw.request.referer, c)
+		missed.addPage(p.URI, rw.request.referer, c)
 	}
-	f := negotiate(h.offered, rw.request.accept)
-	csp, templateErr := render(p, f, h.template, rw.request.replacer)
-	if templateErr != nil {
+	rep := p.Represent(rw.request.accept)
+	if rep.TemplateError != nil {
 		h.logger.Error("rendering the template; sending the built-in page instead",
 			zap.String("template", h.Template),
-			zap.Error(templateErr))
+			zap.Error(rep.TemplateError))
 	}
 
 	rw.prepareHeader(c)
-	rw.setHeader(f, len(p.body), csp)
+	rw.setHeader(rep)
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
-	if p.method != http.MethodHead {
+	if asked.Method != http.MethodHead {
 		// no error is of use to a client that is gone
-		_, _ = rw.ResponseWriter.Write(p.body)
+		_, _ = rw.ResponseWriter.Write(rep.Body)
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
 		e.Write(
 			zap.String("cause", causeNames[c]),
-			zap.String("method", p.method),
-			zap.String("uri", string(p.uri)), // a copy: a core may hold the entry back, and the page is reused
-			zap.String("format", f.name),
+			zap.String("method", asked.Method),
+			zap.String("uri", string(p.URI)), // a copy: a core may hold the entry back, and the page is reused
+			zap.String("format", rep.Format),
 			zap.Error(err),
 		)
 	}
@@ -113,9 +115,9 @@ func restore(header http.Header, field string, values []string) {
 	}
 }
 
-// setHeader sets the header fields of a page. csp is the Content-Security-Policy that the representation needs,
-// which the site's own overrides.
-func (rw *responseWriter) setHeader(f *format, length int, csp string) {
+// setHeader sets the header fields of a page. The site's own Content-Security-Policy overrides the one that the
+// representation needs.
+func (rw *responseWriter) setHeader(rep page.Representation) {
 	// The values are not shared between responses: Caddy's header handler changes values in place.
 	header, values := rw.Header(), make([]string, 0, 6)
 	set := func(field, value string) {
@@ -123,15 +125,15 @@ func (rw *responseWriter) setHeader(f *format, length int, csp string) {
 		header[field] = values[len(values)-1 : len(values) : len(values)]
 	}
 
-	set("Content-Type", f.contentType)
-	set("Content-Length", strconv.Itoa(length))
+	set("Content-Type", rep.ContentType)
+	set("Content-Length", strconv.Itoa(len(rep.Body)))
 	set("X-Content-Type-Options", "nosniff")
 	set("Cache-Control", "no-store")
-	if csp != "" && header["Content-Security-Policy"] == nil {
-		set("Content-Security-Policy", csp)
+	if rep.Policy != "" && header["Content-Security-Policy"] == nil {
+		set("Content-Security-Policy", rep.Policy)
 	}
-	if len(rw.handler.offered) == 1 {
-		return // which does not vary
+	if !rw.handler.pages.Varies() {
+		return
 	}
 	switch vary := header["Vary"]; {
 	case vary == nil:

@@ -354,24 +354,6 @@ func BenchmarkPassProxied(b *testing.B) {
 	}
 }
 
-func BenchmarkAccept(b *testing.B) {
-	for _, client := range acceptOfClients {
-		b.Run(client.name, func(b *testing.B) {
-			s := compile(b, "not_found", nil)
-			var fields []string
-			if client.accept != "" {
-				fields = []string{"Accept: " + client.accept}
-			}
-			r := incoming(b, benchmarkTarget, fields...)
-			s.answer(b, r).WantHeader(b, "Content-Type", formatsByName(b, client.format)[0].contentType)
-			s.benchmark(b, r)
-		})
-	}
-	b.Run(callingNext.name, func(b *testing.B) {
-		compile(b, callingNext.directives, nil).benchmark(b, incoming(b, benchmarkTarget))
-	})
-}
-
 // BenchmarkAddress has addresses of different lengths. The cost grows with the length, and is no higher for an address that
 // follows long ones.
 func BenchmarkAddress(b *testing.B) {

@@ -1,15 +1,17 @@
 package notfound
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 func init() {
@@ -139,39 +141,36 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 // setOption sets an option. It checks what can be checked before placeholders are expanded, because the line is known
 // here.
 func (h *Handler) setOption(option string, args []string) error {
+	var value *string
+	check := func(string) error { return nil }
 	switch option {
+	case "context_path":
+		value, check = &h.ContextPath, written(page.CheckContextPath)
+	case "base_url":
+		value, check = &h.BaseURL, written(page.CheckBaseURL)
+	case "footer":
+		value, check = &h.Footer, written(page.CheckFooter)
+	case "template":
+		value = &h.Template // the file is read when the config loads, not by caddy adapt
+	case "replace":
+		value, check = &h.Replace, checkMode
+	case "formats":
+		if len(args) == 0 {
+			return fmt.Errorf("option 'formats' needs at least one of %s", strings.Join(page.Formats(), ", "))
+		}
+		h.Formats = args
+		if err := page.CheckFormats(args); err != nil {
+			return fmt.Errorf("formats: %w", err)
+		}
+		return h.checkTemplate()
 	case "report":
 		if len(args) > 0 {
 			return fmt.Errorf("option 'report' takes no argument, not %q", args[0])
 		}
 		h.Report = true
 		return nil
-	case "formats":
-		if len(args) == 0 {
-			return errors.New("option 'formats' needs at least one of text, html, markdown, json, problem and xml")
-		}
-		h.Formats = args
-		if _, err := parseFormats(args); err != nil {
-			return fmt.Errorf("formats: %w", err)
-		}
-		return h.checkTemplate()
-	}
-
-	var value *string
-	check := func(expandable) (string, error) { return "", nil }
-	switch option {
-	case "context_path":
-		value, check = &h.ContextPath, parseContextPath
-	case "base_url":
-		value, check = &h.BaseURL, parseBaseURL
-	case "footer":
-		value, check = &h.Footer, parseFooter
-	case "replace":
-		value, check = &h.Replace, func(e expandable) (string, error) { return "", checkReplace(e.value) }
-	case "template":
-		value = &h.Template // the file is read when the config loads, not by caddy adapt
 	default:
-		return fmt.Errorf("unknown option '%s'; the options are context_path, base_url, footer, formats, replace, keep, template and report", option)
+		return fmt.Errorf("unknown option '%s'; the options are %s", option, strings.Join(optionNames(), ", "))
 	}
 	switch {
 	case len(args) > 1 && (option == "footer" || option == "template"):
@@ -183,8 +182,16 @@ func (h *Handler) setOption(option string, args []string) error {
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", option)
 	}
 	*value = args[0]
-	if _, err := check(unexpanded(args[0])); err != nil {
+	if err := check(args[0]); err != nil {
 		return fmt.Errorf("%s: %w", option, err)
 	}
 	return h.checkTemplate()
+}
+
+// checkTemplate refuses a template that no format uses, whichever of the two options comes later.
+func (h *Handler) checkTemplate() error {
+	if err := page.CheckTemplate(h.Template, h.Formats); err != nil {
+		return fmt.Errorf("template: %w", err)
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -67,12 +68,12 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		},
 
 		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options, at Testfile:1"},
-		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path, base_url, footer, formats, replace, keep, template and report, at Testfile:2"},
+		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path, base_url, footer, formats, replace, keep, template, report, at Testfile:2"},
 		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, at Testfile:3"},
 		"repeated formats":  {input: "not_found {\nformats html\nformats text\n}", err: "option 'formats' is given twice, at Testfile:3"},
 		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0, at Testfile:3"},
 		"missing text":      {input: "not_found {\nfooter\n}", err: "option 'footer' takes one argument, not 0, at Testfile:2"},
-		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem and xml, at Testfile:2"},
+		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem, xml, at Testfile:2"},
 		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces, at Testfile:2"},
 		"surplus mode":      {input: "not_found {\nreplace pages all\n}", err: "option 'replace' takes one argument, not 2, at Testfile:2"},
 		"surplus file":      {input: "not_found {\ntemplate our page.html\n}", err: "option 'template' takes one argument, not 2; quote a value that has spaces, at Testfile:2"},
@@ -168,16 +169,16 @@ func TestMistakesAreRefused(t *testing.T) {
 		"footer of two lines":               {"footer", "one\ntwo", `footer: "one\ntwo" is not one line of text; leave out line breaks and control characters`},
 		"footer with a control character":   {"footer", "be\x07ll", `is not one line of text`},
 		"footer with another line end":      {"footer", "one\u2028two", `is not one line of text`},
-		"unknown format":                    {"formats", "yaml", `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem and xml`},
+		"unknown format":                    {"formats", "yaml", `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem, xml`},
 		"repeated format":                   {"formats", "html text html", `formats: html is given twice; give each format once`},
-		"unknown mode":                      {"replace", "some", `replace: unknown mode "some"; it is pages, all or none`},
+		"unknown mode":                      {"replace", "some", `replace: unknown mode "some"; the modes are pages, all, none`},
 		"missing template":                  {"template", none, "template: reading the file: open " + none},
 		"missing template, relative path":   {"template", "nowhere/404.html", "template: reading the file: open " + filepath.Join(workingDirectory, "nowhere", "404.html")},
 		"template that is a folder":         {"template", filepath.Dir(none), "template: reading the file: "},
 		"template that does not parse":      {"template", unparsable, "template: parsing " + unparsable + ": "},
 		"template with an unknown function": {"template", unknownFunc, `function "uri" not defined`},
 		"template that cannot be escaped":   {"template", unescapable, "template: trying " + unescapable + " on a sample page: "},
-		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri in type notfound.templateData; the fields are .Heading, .URI, .Status, .Message, .Footer`},
+		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri in type page.templateData; the fields are .Heading, .URI, .Status, .Message, .Footer`},
 		"template that fails":               {"template", failing, "template: trying " + failing + ` on a sample page: template: failing.html:3:2: executing "failing.html" at <index .URI 99999>: error calling index`},
 		"empty template":                    {"template", empty, "template: " + empty + " renders a blank page; write the page at the top level of the file, outside of define"},
 		"blank template":                    {"template", blank, blank + " renders a blank page"},
@@ -311,8 +312,10 @@ func TestValidateIsReadOnly(t *testing.T) {
 	if !reflect.DeepEqual(*h, before) {
 		t.Errorf("got %+v, want %+v as before", *h, before)
 	}
-	if h.page.contextPath.value != "/app" || h.page.baseURL.value != "https://a.test" || h.page.footer.value != "x y" {
-		t.Errorf("got %v, %v, %v", h.page.contextPath, h.page.baseURL, h.page.footer)
+	p := h.pages.Make(page.Asked{Method: "GET", Target: "/x"}, nil)
+	defer p.Free()
+	if string(p.URI) != "https://a.test/x" || string(p.Message) != "No endpoint GET /app/missing.html." || p.Footer != "x y" {
+		t.Errorf("got %q, %q, %q", p.URI, p.Message, p.Footer)
 	}
 }
 

@@ -26,6 +26,8 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 func init() {
@@ -123,7 +125,7 @@ func exportCommand() *cobra.Command {
 		Example: "caddy not-found export-template > 404.html",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := io.WriteString(cmd.OutOrStdout(), builtinSource)
+			_, err := io.WriteString(cmd.OutOrStdout(), page.BuiltIn)
 			return err
 		},
 	}

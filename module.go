@@ -4,19 +4,15 @@
 package notfound
 
 import (
-	"cmp"
 	"fmt"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 
 	"go.uber.org/zap"
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 func init() {
@@ -85,11 +81,9 @@ type Handler struct {
 	// Default: false.
 	Report bool `json:"report,omitempty"`
 
-	page     pageOptions
-	offered  []*format
-	template *pageTemplate // nil: the built-in page
-	pages    pageCounter
-	logger   *zap.Logger
+	pages   *page.Pages
+	counter pageCounter
+	logger  *zap.Logger
 
 	reporting bool // registered with the report
 }
@@ -102,51 +96,28 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// The modes of Handler.Replace.
-const (
-	replacePages = "pages"
-	replaceAll   = "all"
-	replaceNone  = "none"
-)
-
 // Provision expands the global placeholders of the options, checks them, reads the template and registers the
 // counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 
 	var err error
-	if h.page.contextPath, err = provisionText(h.ContextPath, parseContextPath); err != nil {
-		return fmt.Errorf("context_path: %w", err)
-	}
-	if h.BaseURL != "" {
-		if h.page.baseURL, err = provisionText(h.BaseURL, parseBaseURL); err != nil {
-			return fmt.Errorf("base_url: %w", err)
-		}
-	}
-	h.page.footer = expandable{value: defaultFooter()}
-	if h.Footer != "" {
-		if h.page.footer, err = provisionText(h.Footer, parseFooter); err != nil {
-			return fmt.Errorf("footer: %w", err)
-		}
-	}
-
-	if h.offered, err = parseFormats(h.Formats); err != nil {
-		return fmt.Errorf("formats: %w", err)
-	}
-
-	if err = h.provisionKeep(); err != nil {
-		return fmt.Errorf("keep: %w", err)
-	}
-	if err = h.checkTemplate(); err != nil {
+	if h.pages, err = page.Parse(page.Options{
+		ContextPath: loadedText(h.ContextPath),
+		BaseURL:     loadedText(h.BaseURL),
+		Footer:      loadedText(h.Footer),
+		Server:      server(),
+		Formats:     h.Formats,
+		Template:    h.Template,
+		Sample:      samplePlaceholders(),
+		Logger:      h.logger,
+	}); err != nil {
 		return err
 	}
-	if h.Template != "" {
-		if h.template, err = loadTemplate(h.Template, h.logger); err != nil {
-			return fmt.Errorf("template: %w", err)
-		}
+	if err := loadKeep(h.Keep); err != nil {
+		return fmt.Errorf("keep: %w", err)
 	}
-
-	if h.pages, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
+	if h.counter, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
 	if h.Report {
@@ -156,102 +127,12 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// provisionText expands the global placeholders of a value, and parses it.
-func provisionText(s string, parse func(expandable) (string, error)) (e expandable, err error) {
-	e = expandGlobal(s)
-	e.value, err = parse(e)
-	return e, err
-}
-
 // Validate refuses an unknown mode.
 func (h *Handler) Validate() error {
-	if err := checkReplace(h.Replace); err != nil {
+	if err := checkMode(h.Replace); err != nil {
 		return fmt.Errorf("replace: %w", err)
 	}
 	return nil
-}
-
-func checkReplace(mode string) error {
-	switch mode {
-	case "", replacePages, replaceAll, replaceNone:
-		return nil
-	default:
-		return fmt.Errorf("unknown mode %q; it is pages, all or none", mode)
-	}
-}
-
-// provisionKeep checks the matchers of keep, and expands the global placeholders in them, for Caddy expands none in a
-// response matcher.
-func (h *Handler) provisionKeep() error {
-	repl := caddy.NewReplacer()
-	for _, m := range h.Keep {
-		if err := checkKeep(m); err != nil {
-			return err
-		}
-		for field, values := range m.Headers {
-			for i, value := range values {
-				expanded, err := repl.ReplaceOrErr(value, false, true)
-				if err != nil {
-					return fmt.Errorf("header %s: %q: %w", field, value, err)
-				}
-				if expanded == "" && value != "" {
-					return fmt.Errorf("header %s: %q expands to nothing; set it, or leave the matcher out", field, value)
-				}
-				values[i] = expanded
-			}
-		}
-	}
-	return nil
-}
-
-// checkKeep refuses a matcher that matches every 404 response, or none.
-func checkKeep(m caddyhttp.ResponseMatcher) error {
-	const instead = "write one as in header X-Error-Page *"
-	var statuses []string
-	for _, code := range m.StatusCode {
-		if code < 10 {
-			statuses = append(statuses, fmt.Sprintf("%dxx", code))
-		} else {
-			statuses = append(statuses, strconv.Itoa(code))
-		}
-	}
-	status := cmp.Or(strings.Join(statuses, " or "), "[]")
-	switch {
-	case !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil):
-		return fmt.Errorf("no 404 response has the status %s; leave the status out, and %s", status, instead)
-	case len(m.Headers) == 0 && len(m.StatusCode) > 0:
-		return fmt.Errorf("the matcher status %s would keep every 404 response; %s, or use replace none", status, instead)
-	case len(m.Headers) == 0:
-		return fmt.Errorf("the matcher is empty and would keep every 404 response; %s, or use replace none", instead)
-	}
-
-	for field, values := range m.Headers {
-		if !httpguts.ValidHeaderFieldName(field) {
-			return fmt.Errorf("%q is not the name of a header field; %s", field, instead)
-		}
-		for _, value := range values {
-			if err := checkGlobal(value); err != nil {
-				return fmt.Errorf("header %s: %q: %w", field, value, err)
-			}
-		}
-	}
-	return nil
-}
-
-// keeps reports whether a 404 response with these header fields is never replaced.
-func (h *Handler) keeps(header http.Header) bool {
-	return slices.ContainsFunc(h.Keep, func(m caddyhttp.ResponseMatcher) bool {
-		return m.Match(http.StatusNotFound, header)
-	})
-}
-
-// checkTemplate refuses a template that no format uses.
-func (h *Handler) checkTemplate() error {
-	if h.Template == "" || len(h.Formats) == 0 || slices.Contains(h.Formats, "html") {
-		return nil
-	}
-	return fmt.Errorf("template: %s is for the HTML page, and the formats %s have no html; add html to them, or leave the template out",
-		h.Template, strings.Join(h.Formats, " "))
 }
 
 // Cleanup takes the handler off the report, which goes on for the handlers of the next config.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // missed is the report of missing addresses. It belongs to the process, not to a config, so that it outlives reloads.
@@ -75,13 +77,13 @@ func (r *report) unregister() {
 }
 
 // addPage counts a page. uri is the address on it, and referer the client's.
-func (r *report) addPage(uri []byte, referer string, c cause) {
-	r.add(uri, referer, func(a *missedAddress) { a.causes[c]++ })
+func (r *report) addPage(address []byte, referer string, c cause) {
+	r.add(address, referer, func(a *missedAddress) { a.causes[c]++ })
 }
 
 // addKept counts a 404 response that passed. isPage tells whether `replace pages` would have replaced it.
-func (r *report) addKept(uri []byte, referer string, isPage bool) {
-	r.add(uri, referer, func(a *missedAddress) {
+func (r *report) addKept(address []byte, referer string, isPage bool) {
+	r.add(address, referer, func(a *missedAddress) {
 		a.kept++
 		if isPage {
 			a.keptPages++
@@ -89,10 +91,10 @@ func (r *report) addKept(uri []byte, referer string, isPage bool) {
 	})
 }
 
-func (r *report) add(uri []byte, referer string, count func(*missedAddress)) {
+func (r *report) add(address []byte, referer string, count func(*missedAddress)) {
 	taken := takenPool.Get().(*struct{ key, link []byte })
 	defer takenPool.Put(taken)
-	taken.key, taken.link = appendKey(taken.key[:0], uri), appendLink(taken.link[:0], referer)
+	taken.key, taken.link = appendKey(taken.key[:0], address), appendLink(taken.link[:0], referer)
 	key, link := taken.key, taken.link
 	now := time.Now().UnixNano()
 
@@ -147,12 +149,12 @@ const encodedHash = "%23"
 
 // appendKey appends the host of an address, a space and its path, without the query and the fragment. An address on a
 // page has no user information.
-func appendKey(b, uri []byte) []byte {
-	uri, _, _ = bytes.Cut(uri, []byte("?"))
-	uri, _, _ = bytes.Cut(uri, []byte(encodedHash))
-	path := uri
-	if i := bytes.IndexByte(uri, ':'); i >= 0 && bytes.HasPrefix(uri[i:], []byte("://")) {
-		path = uri[i+len("://"):]
+func appendKey(b, address []byte) []byte {
+	address, _, _ = bytes.Cut(address, []byte("?"))
+	address, _, _ = bytes.Cut(address, []byte(encodedHash))
+	path := address
+	if i := bytes.IndexByte(address, ':'); i >= 0 && bytes.HasPrefix(address[i:], []byte("://")) {
+		path = address[i+len("://"):]
 		end := bytes.IndexByte(path, '/')
 		if end < 0 {
 			end = len(path)
@@ -167,7 +169,7 @@ func appendKey(b, uri []byte) []byte {
 		path = path[end:]
 	}
 	b = append(b, ' ')
-	return append(b, cutEncoded(path, maxKey-len(b))...)
+	return append(b, uri.CutEncoded(path, maxKey-len(b))...)
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing if that is no
@@ -177,7 +179,7 @@ func appendLink(b []byte, referer string) []byte {
 	referer, _, _ = strings.Cut(referer, "#")
 	referer, _, _ = strings.Cut(referer, encodedHash)
 	scheme, rest, ok := strings.Cut(referer, "://")
-	if !ok || !isHTTP(scheme) {
+	if !ok || !uri.IsHTTP(scheme) {
 		return b
 	}
 	authority, path := rest, ""
@@ -185,25 +187,14 @@ func appendLink(b []byte, referer string) []byte {
 		authority, path = rest[:i], rest[i:]
 	}
 	authority = authority[strings.LastIndexByte(authority, '@')+1:]
-	if !validAuthority(authority) || len(scheme)+len("://")+len(authority) > maxLink {
+	if !uri.ValidAuthority(authority) || len(scheme)+len("://")+len(authority) > maxLink {
 		return b
 	}
 	b = append(b, scheme...)
 	b = append(b, "://"...)
 	b = append(b, authority...)
-	b = appendEncoded(b, path[:min(len(path), maxLink)], &pathBytes)
-	return cutEncoded(b, maxLink)
-}
-
-// cutEncoded cuts b to n bytes, but not within a percent-encoded one.
-func cutEncoded(b []byte, n int) []byte {
-	if len(b) <= n {
-		return b
-	}
-	if i := bytes.LastIndexByte(b[:n], '%'); i >= 0 && i > n-len("%XX") {
-		n = i
-	}
-	return b[:n]
+	b = uri.AppendPath(b, path[:min(len(path), maxLink)])
+	return uri.CutEncoded(b, maxLink)
 }
 
 // reportSnapshot is the report at one time.

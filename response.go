@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ type responseWriter struct {
 	state   state
 
 	// whether a 404 response passed that is to be counted, and whether `replace pages` would have replaced it
-	kept, keptPage bool
+	passed404, replaceable bool
 
 	// what the next handlers may overwrite, and a replaced response gives back
 	server   []string
@@ -93,8 +94,8 @@ func handledError(r *http.Request) error {
 // the error that it returns, and not the panic by which reverse_proxy aborts a response that it cannot copy to the end.
 func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 	defer func() {
-		if rw.kept {
-			rw.countKept()
+		if rw.passed404 {
+			rw.countPassed()
 		}
 		if rw.state != replaced {
 			return
@@ -194,43 +195,45 @@ func (rw *responseWriter) replaces() bool {
 			replaces = !rw.isKept()
 		case replaceNone:
 		default:
-			replaces = rw.isReplaceablePage()
+			replaces = rw.isReplaceable()
 		}
 		if replaces {
 			return true
 		}
 		rw.request.decide(nil)
 	}
-	rw.kept = rw.handler.Report
-	rw.keptPage = rw.kept && rw.isReplaceablePage()
+	rw.passed404 = rw.handler.Report
+	rw.replaceable = rw.passed404 && rw.isReplaceable()
 	return false
 }
 
-// isReplaceablePage reports whether `replace pages` replaces a 404 response.
-func (rw *responseWriter) isReplaceablePage() bool {
-	return !rw.isKept() && isPage(rw.request.Method, rw.Header())
+// isReplaceable reports whether `replace pages` replaces a 404 response.
+func (rw *responseWriter) isReplaceable() bool {
+	return !rw.isKept() && isForPeople(rw.request.Method, rw.Header())
 }
 
 // isKept reports whether a 404 response is never replaced.
 func (rw *responseWriter) isKept() bool {
-	return rw.handler.keeps(rw.Header())
+	return slices.ContainsFunc(rw.handler.Keep, func(m caddyhttp.ResponseMatcher) bool {
+		return m.Match(http.StatusNotFound, rw.Header())
+	})
 }
 
-// countKept counts a 404 response that passed in the report, unless another not_found further down the chain has counted
-// it, or wrote it.
-func (rw *responseWriter) countKept() {
+// countPassed counts a 404 response that passed in the report, unless another not_found further down the chain has
+// counted it, or wrote it.
+func (rw *responseWriter) countPassed() {
 	if _, counted := rw.request.replacer.Get(countedPlaceholder); counted || rw.request.cause() != "" {
 		return
 	}
 	rw.request.replacer.Set(countedPlaceholder, true)
-	p := rw.handler.page.newPage(&rw.request)
-	defer p.free()
-	missed.addKept(p.uri, rw.request.referer, rw.keptPage)
+	var b [512]byte // for most addresses
+	address := rw.handler.pages.AppendURI(b[:0], rw.request.asked(), rw.request.replacer)
+	missed.addKept(address, rw.request.referer, rw.replaceable)
 }
 
-// isPage reports whether a response with these header fields is something that people look at, or nothing at
+// isForPeople reports whether a response with these header fields is something that people look at, or nothing at
 // all, rather than an answer for a program.
-func isPage(method string, header http.Header) bool {
+func isForPeople(method string, header http.Header) bool {
 	contentType := header.Get("Content-Type")
 	if header.Get("Content-Length") == "0" && !isGRPC(contentType) && method != http.MethodHead {
 		// Nothing at all. A response of gRPC has its answer in the header or the trailers. One to HEAD may have the

@@ -197,7 +197,7 @@ func TestNotFoundCommandFlags(t *testing.T) {
 
 func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../page.html")
+	page, err := os.ReadFile("../internal/page/page.html")
 	if err != nil {
 		t.Fatal(err)
 	}

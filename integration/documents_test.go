@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,16 +80,16 @@ func TestReadmeCaddyfilesLoad(t *testing.T) {
 // TestSecurityNamesTestsThatExist looks up each test that SECURITY.md names, here and beside the code.
 func TestSecurityNamesTestsThatExist(t *testing.T) {
 	t.Chdir("..")
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	suites, err := filepath.Glob("integration/*_test.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*_test.go", "internal/*/*_test.go", "integration/*_test.go"} {
+		matches, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, matches...)
 	}
 	exists := make(map[string]bool)
-	for _, file := range append(files, suites...) {
+	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
@@ -111,6 +112,69 @@ func TestSecurityNamesTestsThatExist(t *testing.T) {
 	for _, name := range names {
 		if !exists[name] {
 			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
+// TestCodeMapIsTrue compares the picture of the imports in CONTRIBUTING.md with the imports. They go down in it, and
+// nothing below the handler knows Caddy's HTTP handlers.
+func TestCodeMapIsTrue(t *testing.T) {
+	t.Chdir("..")
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, _ := strings.Cut(string(text), "```text\n")
+	picture, _, _ = strings.Cut(picture, "```")
+	var rooms []string
+	for line := range strings.Lines(picture) {
+		rooms = append(rooms, strings.Fields(line)[0])
+	}
+
+	const module = "github.com/caddy-notfound/notfound"
+	var want string
+	for i, room := range rooms {
+		files, err := filepath.Glob(filepath.Join(".", strings.TrimPrefix(room, "notfound"), "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has the files %v, %v", room, files, err)
+		}
+		var imports []string
+		for _, file := range files {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range f.Imports {
+				path := strings.Trim(spec.Path.Value, `"`)
+				below, ours := strings.CutPrefix(path, module+"/")
+				switch isTest := strings.HasSuffix(file, "_test.go"); {
+				case isTest:
+				case room != "notfound" && strings.Contains(path, "/caddyhttp"):
+					t.Errorf("%s imports %s", room, path)
+				case ours && !slices.Contains(rooms[i+1:], below):
+					t.Errorf("%s imports %s, which is not below it", room, below)
+				case ours && !slices.Contains(imports, below):
+					imports = append(imports, below)
+				}
+			}
+		}
+		slices.Sort(imports)
+		want += room
+		if len(imports) > 0 {
+			want += strings.Repeat(" ", len("internal/report")-len(room)) + " → " + strings.Join(imports, ", ")
+		}
+		want += "\n"
+	}
+	if picture != want {
+		t.Errorf("the picture is\n%s\nwant\n%s", picture, want)
+	}
+	entries, err := os.ReadDir("internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if room := "internal/" + entry.Name(); room != "internal/testcaddy" && !slices.Contains(rooms, room) {
+			t.Errorf("the picture lacks %s", room)
 		}
 	}
 }

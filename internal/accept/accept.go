@@ -1,71 +1,101 @@
-package notfound
+// Package accept chooses one of several offers by an Accept field (RFC 9110, section 12.5.1). It knows media types, and
+// nothing of what is offered.
+package accept
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
 
-// negotiate chooses the format that an Accept field asks for, of those on offer (RFC 9110, section 12.5.1). A
-// malformed member is skipped. If no format is acceptable, one that the client nearly names and does not refuse will
-// do; then one whose alias it names, though it refuses the type that is sent; else the first one.
-func negotiate(offered []*format, accept string) *format {
-	if len(offered) == 1 || accept == "" {
-		return offered[0]
+// Offer is a representation that can be sent.
+type Offer struct {
+	// Types are the media types that ask for it, without parameters. The first is the one that is sent. The others are
+	// aliases, which count only where a client names them.
+	Types []string
+
+	// Suffix is the structured suffix by which a client nearly names the offer (RFC 6839), for example `+json`. Empty:
+	// none.
+	Suffix string
+}
+
+// Offers are what a client can choose from, in the server's order of preference. They are sent in UTF-8.
+type Offers []Offer
+
+// Choose returns the index of the offer that an Accept field asks for. Several lines of the field are joined with
+// commas. A malformed member is skipped. If no offer is acceptable, one that the client nearly names and does not refuse
+// will do; then one of which it names an alias, though it refuses the type that is sent; else the first one.
+func (o Offers) Choose(field string) int {
+	if len(o) == 1 || field == "" {
+		return 0
 	}
 
-	// What the client says of each format: of the media type that is sent, of its alias, and of media types that
-	// nearly name it.
-	var main, alias, nearly [len(formats)]preference
-	for position := 0; accept != ""; position++ {
+	var most [8]stated // so that no usual number of offers is allocated
+	said := append(most[:0], make([]stated, len(o))...)
+	for position := 0; field != ""; position++ {
 		var member string
-		member, accept = cutUnquoted(accept, ',')
+		member, field = cutUnquoted(field, ',')
 		r, ok := parseMediaRange(member)
 		if !ok {
 			continue
 		}
-		for i, f := range offered {
-			precision, of := r.matches(f.mediaType), &main
-			if precision == 0 && r.isNamed(f.alias) {
-				precision, of = exact, &alias
-			}
-			p := preference{quality: r.quality, precision: precision, charset: r.charset, position: position}
-			if precision > 0 && !r.params && p.governs(of[i]) {
-				of[i] = p
-			}
-			if precision == 0 && r.hasSuffix(f.suffix) {
-				p.precision = suffix
-			}
-			if p.precision > 0 && p.over(nearly[i]) {
-				nearly[i] = p
-			}
+		for i := range o {
+			said[i].add(&o[i], &r, position)
 		}
 	}
 
-	for i := range offered {
-		switch {
-		case main[i].precision > 0 && main[i].quality == 0: // the client refuses what would be sent
-			nearly[i] = preference{}
-		case main[i].precision < exact && alias[i].quality > 0:
+	for i := range said {
+		switch s := &said[i]; {
+		case s[main].precision > 0 && s[main].quality == 0: // the client refuses what would be sent
+			s[nearly] = preference{}
+		case s[main].precision < exact && s[alias].quality > 0:
 			// an alias counts for the type that is sent, unless the client names that one as well
-			main[i] = alias[i]
+			s[main] = s[alias]
 		}
 	}
-	for _, preferences := range [...]*[len(formats)]preference{&main, &nearly, &alias} {
+	for _, of := range [...]int{main, nearly, alias} {
 		best := 0
-		for i := range offered {
-			if preferences[i].over(preferences[best]) {
+		for i := range said {
+			if said[i][of].over(said[best][of]) {
 				best = i
 			}
 		}
-		if preferences[best].quality > 0 {
-			return offered[best]
+		if said[best][of].quality > 0 {
+			return best
 		}
 	}
-	return offered[0]
+	return 0
 }
 
-// preference is how much a client prefers a format.
+// stated is what a client says of an offer.
+type stated [3]preference
+
+const (
+	main   = iota // of the media type that is sent
+	nearly        // of media types that nearly name it
+	alias         // of its aliases
+)
+
+// add takes in what a media range says of an offer.
+func (s *stated) add(o *Offer, r *mediaRange, position int) {
+	precision, of := r.matches(o.Types[0]), main
+	if precision == 0 && slices.ContainsFunc(o.Types[1:], r.isNamed) {
+		precision, of = exact, alias
+	}
+	p := preference{quality: r.quality, precision: precision, charset: r.charset, position: position}
+	if precision > 0 && !r.params && p.governs(s[of]) {
+		s[of] = p
+	}
+	if precision == 0 && r.hasSuffix(o.Suffix) {
+		p.precision = suffix
+	}
+	if p.precision > 0 && p.over(s[nearly]) {
+		s[nearly] = p
+	}
+}
+
+// preference is how much a client prefers an offer.
 type preference struct {
 	quality   int  // in thousandths
 	precision int  // of the media range that says so; 0 if none does
@@ -122,13 +152,19 @@ func (r *mediaRange) matches(mediaType string) int {
 	switch {
 	case r.wildcard == anyType:
 		return anyType
-	case r.wildcard == anySubtype && hasPrefixFold(mediaType, r.name[:len(r.name)-len("*")]):
+	case r.wildcard == anySubtype && r.hasMainTypeOf(mediaType):
 		return anySubtype
 	case r.isNamed(mediaType):
 		return exact
 	default:
 		return 0
 	}
+}
+
+// hasMainTypeOf reports whether r, which ends in a wildcard, begins as a media type does.
+func (r *mediaRange) hasMainTypeOf(mediaType string) bool {
+	n := len(r.name) - len("*")
+	return len(mediaType) >= n && strings.EqualFold(mediaType[:n], r.name[:n])
 }
 
 // isNamed reports whether r has the name of a media type.
@@ -188,7 +224,7 @@ func parseQuality(s string) (int, bool) {
 	if whole == "" && fraction != "" {
 		whole = "0"
 	}
-	if whole != "0" && whole != "1" || len(fraction) > 3 || !consistsOf(fraction, &digitBytes) {
+	if whole != "0" && whole != "1" || len(fraction) > 3 || strings.Trim(fraction, "0123456789") != "" {
 		return 0, false
 	}
 	q := int(whole[0] - '0')

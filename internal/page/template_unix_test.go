@@ -1,6 +1,6 @@
 //go:build unix
 
-package notfound
+package page
 
 import (
 	"errors"

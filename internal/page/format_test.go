@@ -1,4 +1,4 @@
-package notfound
+package page
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // TestRepresentationsHaveExactlyTheirFields has no HTML and no Markdown: those are compared with the text page, as they
 // look when they are rendered.
 func TestRepresentationsHaveExactlyTheirFields(t *testing.T) {
-	p := &page{uri: []byte("http://a.test/x?y&z"), message: []byte("No endpoint GET /missing.html."), footer: `Powered by "Caddy"`}
+	p := &Page{URI: []byte("http://a.test/x?y&z"), Message: []byte("No endpoint GET /missing.html."), Footer: `Powered by "Caddy"`}
 	for name, want := range map[string]string{
 		"text":    "HTTP ERROR 404 No endpoint GET /missing.html.\nURI: http://a.test/x?y&z\nSTATUS: 404\nMESSAGE: No endpoint GET /missing.html.\nPowered by \"Caddy\"\n",
 		"json":    `{"heading":"HTTP ERROR 404 No endpoint GET /missing.html.","uri":"http://a.test/x?y&z","status":404,"message":"No endpoint GET /missing.html.","footer":"Powered by \"Caddy\""}` + "\n",
@@ -23,7 +23,11 @@ func TestRepresentationsHaveExactlyTheirFields(t *testing.T) {
 		"xml": `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<error><heading>HTTP ERROR 404 No endpoint GET /missing.html.</heading><uri>http://a.test/x?y&amp;z</uri><status>404</status>` +
 			`<message>No endpoint GET /missing.html.</message><footer>Powered by &#34;Caddy&#34;</footer></error>` + "\n",
 	} {
-		if got := string(formatsByName(t, name)[0].append(nil, p)); got != want {
+		offered, err := formatsOf([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(offered[0].append(nil, p)); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
 	}
@@ -51,4 +55,14 @@ func TestEscapedIsWhatTheStandardLibraryReads(t *testing.T) {
 	if !bytes.Equal(appendEscaped([]byte("a"), []byte("b<c")), []byte("ab&lt;c")) || !reflect.DeepEqual(appendJSONEscaped([]byte("a"), `"`), []byte(`a\"`)) {
 		t.Error("what is escaped is not appended to what was there")
 	}
+}
+
+// TestBuiltInPageWithAnUnknownField has a field in the source of the built-in page that pages do not have.
+func TestBuiltInPageWithAnUnknownField(t *testing.T) {
+	defer func() {
+		if got := recover(); got != "the built-in page has the unknown field Uri" {
+			t.Errorf("got the panic %v", got)
+		}
+	}()
+	splitBuiltIn("<p>{{.URI}}</p><p>{{.Uri}}</p>")
 }

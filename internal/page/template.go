@@ -1,4 +1,4 @@
-package notfound
+package page
 
 import (
 	"bytes"
@@ -15,9 +15,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // templateData is the page as a template sees it.
@@ -29,11 +26,13 @@ type templateData struct {
 	Footer  string
 }
 
-// pageTemplate is a template that the user wrote. It is read again when its file has changed.
-type pageTemplate struct {
-	file   string // absolute
-	logger *zap.Logger
-	parsed atomic.Pointer[parsedTemplate] // of the last file that was good
+// fileTemplate is a template that the user wrote. It is read again when its file has changed.
+type fileTemplate struct {
+	file         string // absolute
+	sample       *Page  // to try it with
+	placeholders Placeholders
+	logger       *zap.Logger
+	parsed       atomic.Pointer[parsedTemplate] // of the last file that was good
 
 	loaded   time.Time
 	nextLook atomic.Int64 // the time after loaded when the file may be looked at again; never, while a request does
@@ -48,15 +47,15 @@ type pageTemplate struct {
 const pause = time.Second
 
 // loadTemplate reads and parses a template, and tries it on a sample page.
-func loadTemplate(file string, logger *zap.Logger) (*pageTemplate, error) {
+func loadTemplate(file string, sample *Page, placeholders Placeholders, logger *zap.Logger) (*fileTemplate, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	t := &pageTemplate{file: file, logger: logger, loaded: time.Now()}
+	t := &fileTemplate{file: file, sample: sample, placeholders: placeholders, logger: logger, loaded: time.Now()}
 	t.nextLook.Store(int64(pause))
 	t.seen, _ = os.Stat(file)
-	parsed, err := parseTemplate(file)
+	parsed, err := t.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func loadTemplate(file string, logger *zap.Logger) (*pageTemplate, error) {
 
 // latest returns the template as it is in the file, if that is good. One request at a time looks; the others go on
 // with the template that is there.
-func (t *pageTemplate) latest() *parsedTemplate {
+func (t *fileTemplate) latest() *parsedTemplate {
 	next := t.nextLook.Load()
 	if time.Since(t.loaded) >= time.Duration(next) && t.nextLook.CompareAndSwap(next, math.MaxInt64) {
 		t.look()
@@ -76,7 +75,7 @@ func (t *pageTemplate) latest() *parsedTemplate {
 }
 
 // look reads the file again if it has changed.
-func (t *pageTemplate) look() {
+func (t *fileTemplate) look() {
 	defer func() { t.nextLook.Store(int64(time.Since(t.loaded) + pause)) }()
 
 	found, _ := os.Stat(t.file)
@@ -89,7 +88,7 @@ func (t *pageTemplate) look() {
 	if t.taken {
 		return
 	}
-	parsed, err := parseTemplate(t.file)
+	parsed, err := t.parse()
 	if now, _ := os.Stat(t.file); !isSame(now, found) {
 		return // it was written while it was read
 	}
@@ -114,34 +113,31 @@ func isSame(a, b os.FileInfo) bool {
 // isSettled reports whether a file was last written long enough ago.
 func isSettled(info os.FileInfo) bool { return info != nil && time.Since(info.ModTime()) >= pause }
 
-// render fills in the body of a page.
-func (t *pageTemplate) render(p *page, repl *caddy.Replacer) error { return t.latest().render(p, repl) }
-
 // parsedTemplate is what a template file had in it.
 //
-// The placeholder function is bound to a template, but its replacer is that of a request. So each rendering has an
+// The placeholder function is bound to a template, but the values are those of a request. So each rendering has an
 // instance to itself: a copy of the template, with a function of its own.
 type parsedTemplate struct{ instances sync.Pool }
 
 type templateInstance struct {
-	template *template.Template
-	replacer *caddy.Replacer
+	template     *template.Template
+	placeholders Placeholders
 }
 
 func (i *templateInstance) placeholder(name string) string {
-	value, _ := i.replacer.GetString(name)
+	value, _ := i.placeholders.GetString(name)
 	return value
 }
 
-func parseTemplate(file string) (*parsedTemplate, error) {
-	source, err := os.ReadFile(file)
+func (f *fileTemplate) parse() (*parsedTemplate, error) {
+	source, err := os.ReadFile(f.file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the file: %w", err)
 	}
 	stub := template.FuncMap{"placeholder": new(templateInstance).placeholder}
-	parsed, err := template.New(filepath.Base(file)).Funcs(stub).Parse(string(source))
+	parsed, err := template.New(filepath.Base(f.file)).Funcs(stub).Parse(string(source))
 	if err != nil {
-		return nil, fmt.Errorf("parsing %s: %w", file, err)
+		return nil, fmt.Errorf("parsing %s: %w", f.file, err)
 	}
 
 	t := &parsedTemplate{instances: sync.Pool{New: func() any {
@@ -151,48 +147,31 @@ func parseTemplate(file string) (*parsedTemplate, error) {
 		return i
 	}}}
 
-	p, repl := samplePage()
-	if err := t.render(p, repl); err != nil {
-		return nil, fmt.Errorf("trying %s on a sample page: %w", file, err)
+	if err := t.render(f.sample, f.placeholders); err != nil {
+		return nil, fmt.Errorf("trying %s on a sample page: %w", f.file, err)
 	}
-	if len(bytes.TrimSpace(p.body)) == 0 {
-		return nil, fmt.Errorf("%s renders a blank page; write the page at the top level of the file, outside of define", file)
+	if len(bytes.TrimSpace(f.sample.body)) == 0 {
+		return nil, fmt.Errorf("%s renders a blank page; write the page at the top level of the file, outside of define", f.file)
 	}
 	return t, nil
 }
 
-// samplePage returns a page, and the replacer of the request that it is for.
-func samplePage() (*page, *caddy.Replacer) {
-	const uri = "https://www.example.com/docs/apis?x=1"
-	r, err := http.NewRequest(http.MethodGet, uri, http.NoBody)
-	if err != nil {
-		panic(err)
-	}
-	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
-	repl := caddy.NewReplacer()
-	caddyhttp.PrepareRequest(r, repl, nil, nil)
-	return &page{
-		uri:     []byte(uri),
-		message: []byte("No endpoint GET /missing.html."),
-		footer:  defaultFooter(),
-	}, repl
-}
-
-func (t *parsedTemplate) render(p *page, repl *caddy.Replacer) error {
+// render fills in the body of a page.
+func (t *parsedTemplate) render(pg *Page, placeholders Placeholders) error {
 	i := t.instances.Get().(*templateInstance)
 	defer t.instances.Put(i)
-	i.replacer = repl
-	defer func() { i.replacer = nil }()
+	i.placeholders = placeholders
+	defer func() { i.placeholders = nil }()
 
-	buf := bytes.NewBuffer(p.body[:0])
+	buf := bytes.NewBuffer(pg.body[:0])
 	err := i.template.Execute(buf, templateData{
-		Heading: heading + string(p.message),
-		URI:     string(p.uri),
+		Heading: headingStart + string(pg.Message),
+		URI:     string(pg.URI),
 		Status:  http.StatusNotFound,
-		Message: string(p.message),
-		Footer:  p.footer,
+		Message: string(pg.Message),
+		Footer:  pg.Footer,
 	})
-	p.body = buf.Bytes()
+	pg.body = buf.Bytes()
 	if data := reflect.TypeFor[templateData](); err != nil && strings.HasSuffix(err.Error(), "in type "+data.String()) {
 		var fields []string
 		for _, f := range reflect.VisibleFields(data) {

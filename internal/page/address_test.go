@@ -1,11 +1,11 @@
-package notfound
+package page
 
 import (
-	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // TestAddressOfAsteriskForm covers OPTIONS requests that net/http passes to handlers, which it does not do by default.
@@ -17,14 +17,14 @@ func TestAddressOfAsteriskForm(t *testing.T) {
 
 // addressOf returns the address of a request to a.test.
 func addressOf(method, target string) string {
-	r := &clientRequest{Request: new(http.Request), host: "a.test"}
-	return string(r.appendAddress(nil, method, target, ""))
+	p := &Pages{baseURL: Literal("")}
+	return string(p.AppendURI(nil, Asked{Method: method, Target: target, Scheme: "http", Authority: "a.test"}, nil))
 }
 
 // TestAddressStaysTheSameWhenDecoded checks, for every byte that a request target can have, that the address is a URL,
 // has only bytes that a URI can have, and means what was sent.
 func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
-	const uriBytes = unreserved + subDelims + ":/?@%"
+	const uriBytes = uri.Letters + uri.Digits + "-._~!$&'()*+,;=:/?@%"
 	for c := 0x21; c < 0x100; c++ {
 		for _, target := range []string{"/" + string([]byte{byte(c)}), "/a" + string([]byte{byte(c)}) + "0?" + string([]byte{byte(c), byte(c)})} {
 			address := addressOf("GET", target)
@@ -40,16 +40,5 @@ func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 				t.Errorf("target %q: the address %q is decoded as %q, %v", target, address, decoded, err)
 			}
 		}
-	}
-}
-
-func TestAppendEncodedLeavesShortEscapes(t *testing.T) {
-	for s, want := range map[string]string{"": "", "%": "%25", "%4": "%254", "%41": "%41", "a%4": "a%254", "%%41": "%25%41"} {
-		if got := string(appendEncoded([]byte("x"), s, &targetBytes)); got != "x"+want {
-			t.Errorf("%q: got %q, want %q", s, got, "x"+want)
-		}
-	}
-	if !slices.Equal(appendEncoded(nil, "", &targetBytes), nil) {
-		t.Error("the empty string is not encoded as nothing")
 	}
 }

@@ -1,4 +1,4 @@
-package notfound
+package page
 
 import (
 	"errors"
@@ -14,25 +14,14 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/net/html"
-
-	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
-
-// TestTemplateIsTriedWithPlaceholders loads a template that fails on a sample page whose fields or placeholders are empty.
-func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
-	file := testcaddy.TempFile(t, "404.html", `{{slice (placeholder "http.request.uuid") 0 8}} {{slice (placeholder "http.request.host") 0 1}} {{slice (placeholder "http.request.remote.host") 0 1}}`+
-		`{{slice .URI 0 7}}{{slice .Message 0 11}}{{slice .Footer 0 7}}{{slice .Heading 0 14}}{{if ne .Status 404}}{{index .URI 99999}}{{end}}`)
-	if _, err := parseTemplate(file); err != nil {
-		t.Error(err)
-	}
-}
 
 // TestUnknownFieldOfTemplate has fields that the data of a template do not have, and other mistakes.
 func TestUnknownFieldOfTemplate(t *testing.T) {
 	for source, unknown := range map[string]bool{
 		"{{.Uri}}": true, "{{with .URI}}{{$.uri}}{{end}}": true, "{{.URI.Host}}": false, "{{index .URI 99999}}": false,
 	} {
-		_, err := parseTemplate(testcaddy.TempFile(t, "404.html", source))
+		_, err := Parse(Options{Template: tempFile(t, source)})
 		if err == nil || strings.HasSuffix(err.Error(), "; the fields are .Heading, .URI, .Status, .Message, .Footer") != unknown {
 			t.Errorf("%s: got the error %v", source, err)
 		}
@@ -96,7 +85,7 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 					e.wants("one")
 				}
 			}
-			e.wantsLogged("parsing "+e.file, "can't evaluate field Uri in type notfound.templateData; the fields are .Heading, .URI", "renders a blank page")
+			e.wantsLogged("parsing "+e.file, "can't evaluate field Uri in type page.templateData; the fields are .Heading, .URI", "renders a blank page")
 			e.write("two", long)
 			e.becomes("two")
 		},
@@ -127,13 +116,13 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 			e.wants("two")
 		},
 		"no good, then good without a change": func(e *editedTemplate) {
-			e.write(`{{slice (placeholder "env.NOT_FOUND_TEST_PAGE") 0 3}}`, long)
+			e.write(`{{slice (placeholder "page") 0 3}}`, long)
 			for range 2 {
 				time.Sleep(pause)
 				e.wants("one")
 			}
 			e.wantsLogged("out of range")
-			e.Setenv("NOT_FOUND_TEST_PAGE", "two")
+			e.values["page"] = "two"
 			e.becomes("two")
 		},
 		"untouched": func(e *editedTemplate) {
@@ -165,11 +154,11 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 				wg.Go(func() {
 					last := ""
 					for range 500 {
-						p, repl := samplePage()
-						if err := e.render(p, repl); err != nil || string(p.body) < last {
-							t.Errorf("got %q, %v, after %q", p.body, err, last)
+						pg := samplePage()
+						if err := e.latest().render(pg, values{}); err != nil || string(pg.body) < last {
+							t.Errorf("got %q, %v, after %q", pg.body, err, last)
 						}
-						last = string(p.body)
+						last = string(pg.body)
 						time.Sleep(10 * time.Millisecond)
 					}
 				})
@@ -197,18 +186,19 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 // editedTemplate is a template, and the file that it comes from.
 type editedTemplate struct {
 	testing.TB
-	*pageTemplate
-	logs *observer.ObservedLogs
+	*fileTemplate
+	values values
+	logs   *observer.ObservedLogs
 }
 
 // newEditedTemplate loads a template from a file that was written some time ago.
 func newEditedTemplate(t testing.TB, content string, age time.Duration) *editedTemplate {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	e := &editedTemplate{t, &pageTemplate{file: testcaddy.TempFile(t, "404.html", "")}, logs}
+	e := &editedTemplate{t, &fileTemplate{file: tempFile(t, "")}, values{}, logs}
 	e.write(content, age)
 	var err error
-	if e.pageTemplate, err = loadTemplate(e.file, zap.New(core)); err != nil {
+	if e.fileTemplate, err = loadTemplate(e.file, samplePage(), e.values, zap.New(core)); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -239,9 +229,9 @@ func (e *editedTemplate) writeTo(file, content string, age time.Duration) {
 // wants renders the template.
 func (e *editedTemplate) wants(content string) {
 	e.Helper()
-	p, repl := samplePage()
-	if err := e.render(p, repl); err != nil || string(p.body) != content {
-		e.Errorf("got %q, %v, want %q", p.body, err, content)
+	pg := samplePage()
+	if err := e.latest().render(pg, e.values); err != nil || string(pg.body) != content {
+		e.Errorf("got %q, %v, want %q", pg.body, err, content)
 	}
 }
 
@@ -271,10 +261,10 @@ func (e *editedTemplate) wantsLogged(parts ...string) {
 // TestBuiltInPageIsItsTemplate compares the page, which is put together from pieces of its template, with what html/template
 // renders.
 func TestBuiltInPageIsItsTemplate(t *testing.T) {
-	p := &page{uri: []byte("http://a.test/x?y&z='1'+"), message: []byte("No endpoint G'&ET /app/missing.html."), footer: `<b>"Powered" & 'Ü' mark-of-URI`}
+	p := &Page{URI: []byte("http://a.test/x?y&z='1'+"), Message: []byte("No endpoint G'&ET /app/missing.html."), Footer: `<b>"Powered" & 'Ü' mark-of-URI`}
 	var want strings.Builder
-	if err := template.Must(template.New("").Parse(builtinSource)).Execute(&want, templateData{
-		"HTTP ERROR 404 " + string(p.message), string(p.uri), 404, string(p.message), p.footer,
+	if err := template.Must(template.New("").Parse(BuiltIn)).Execute(&want, templateData{
+		"HTTP ERROR 404 " + string(p.Message), string(p.URI), 404, string(p.Message), p.Footer,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -287,15 +277,9 @@ func TestBuiltInPageIsItsTemplate(t *testing.T) {
 	}
 }
 
-// TestBuiltInPageShowsTheTextPage compares what a browser shows with the text page, and looks for anything that would make
-// the browser send another request or run a script.
-func TestBuiltInPageShowsTheTextPage(t *testing.T) {
-	p := &page{uri: []byte("http://a.test/x?y&z"), message: []byte("No endpoint GET /missing.html."), footer: "Powered by Caddy"}
-	document := string(appendHTML(nil, p))
-	if got, want := strings.Join(testcaddy.VisibleLines(t, document), "\n")+"\n", string(appendText(nil, p)); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-
+// TestBuiltInPageStandsAlone looks for anything that would make a browser send another request or run a script.
+func TestBuiltInPageStandsAlone(t *testing.T) {
+	document := string(appendHTML(nil, samplePage()))
 	doc, err := html.Parse(strings.NewReader(document))
 	if err != nil {
 		t.Fatal(err)

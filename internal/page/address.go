@@ -1,0 +1,73 @@
+package page
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
+)
+
+// AppendURI appends the address that the page has for what was asked: an absolute URL. What is valid in it stays as it
+// was sent; the rest is percent-encoded.
+func (p *Pages) AppendURI(b []byte, asked Asked, placeholders Placeholders) []byte {
+	baseURL := p.baseURL.literals[0]
+	if !p.baseURL.isLiteral() {
+		baseURL = cleanBaseURL(p.baseURL.expand(placeholders))
+	}
+
+	scheme, authority, rest := splitTarget(asked.Method, asked.Target)
+	switch {
+	case baseURL != "":
+		b = append(b, baseURL...)
+	case authority != "":
+		b = uri.AppendTarget(b, scheme)
+		b = append(b, "://"...)
+		b = append(b, authority...)
+	case scheme != "":
+		b = uri.AppendTarget(b, scheme)
+		b = append(b, ':')
+		return uri.AppendTarget(b, rest)
+	default:
+		b = append(b, asked.Scheme...)
+		b = append(b, "://"...)
+		b = append(b, asked.Authority...)
+	}
+	if rest != "" && rest[0] != '/' && rest[0] != '?' {
+		b = append(b, '/') // or it would belong to the authority
+	}
+	return uri.AppendTarget(b, rest)
+}
+
+// splitTarget splits a request target. In origin-form it has only a rest, and in asterisk-form and authority-form
+// nothing. In absolute-form it has a scheme and an authority, without user information; one whose authority is
+// invalid counts as in origin-form, and one like urn:x has no authority. In its path, what stands before an @ is taken
+// for user information, as in http:user:password@www.example.com.
+func splitTarget(method, target string) (scheme, authority, rest string) {
+	switch {
+	case strings.HasPrefix(target, "/"):
+		return "", "", target
+	case target == "*", method == http.MethodConnect:
+		return "", "", ""
+	}
+	scheme, rest, _ = strings.Cut(target, ":")
+	if !strings.HasPrefix(rest, "//") {
+		path := rest
+		if end := strings.IndexAny(rest, "?#"); end >= 0 {
+			path = rest[:end]
+		}
+		if at := strings.LastIndexByte(path, '@'); at >= 0 {
+			rest = strings.TrimLeft(rest[at+1:], "/") // two of them would begin an authority
+		}
+		return scheme, "", rest
+	}
+	rest = rest[len("//"):]
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, rest = rest[strings.LastIndexByte(rest[:end], '@')+1:end], rest[end:]
+	if !uri.ValidAuthority(authority) {
+		return "", "", rest
+	}
+	return scheme, authority, rest
+}

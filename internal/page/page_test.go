@@ -1,0 +1,128 @@
+package page
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// values are placeholders with values.
+type values map[string]string
+
+func (v values) GetString(name string) (string, bool) {
+	value, known := v[name]
+	return value, known
+}
+
+// parse makes pages for a test.
+func parse(t testing.TB, o Options) *Pages {
+	t.Helper()
+	p, err := Parse(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func samplePage() *Page { return (&Pages{server: "Powered by Caddy"}).samplePage() }
+
+func tempFile(t testing.TB, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "404.html")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestPlaceholdersOfOptions makes pages of options whose placeholders have usable values, unusable ones and none.
+func TestPlaceholdersOfOptions(t *testing.T) {
+	x := NewText([]string{"", ""}, []string{"x"})
+	p := parse(t, Options{
+		ContextPath: NewText([]string{"/a/", ""}, []string{"x"}), BaseURL: x, Footer: x, Server: "Powered by Caddy",
+		Formats: []string{"text"},
+	})
+	asked := Asked{Method: "HEAD", Target: "/y", Scheme: "https", Authority: "a.test"}
+	for name, tt := range map[string]struct {
+		values               values
+		uri, message, footer string
+	}{
+		"usable":   {values{"x": "http://b.test/c/"}, "http://b.test/c/y", "/a/http://b.test/c/missing.html", "http://b.test/c/"},
+		"unusable": {values{"x": " \n<x>\u2028 y"}, "https://a.test/y", "/a/%20%0A%3Cx%3E%E2%80%A8%20y/missing.html", "<x> y"},
+		"empty":    {values{"x": ""}, "https://a.test/y", "/a/missing.html", "Powered by Caddy"},
+		"unknown":  {values{}, "https://a.test/y", "/a/%7Bx%7D/missing.html", "{x}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pg := p.Make(asked, tt.values)
+			defer pg.Free()
+			if string(pg.URI) != tt.uri || string(pg.Message) != "No endpoint GET "+tt.message+"." || pg.Footer != tt.footer {
+				t.Errorf("got %q, %q, %q", pg.URI, pg.Message, pg.Footer)
+			}
+		})
+	}
+}
+
+// TestMethodThatIsNoToken covers HTTP/2, which allows bytes in a method that HTTP/1.1 does not.
+func TestMethodThatIsNoToken(t *testing.T) {
+	pg := parse(t, Options{Server: "x"}).Make(Asked{Method: "A <b>\"\xff\u2028", Target: "/", Scheme: "http", Authority: "a.test"}, values{})
+	defer pg.Free()
+	if got, want := string(pg.Message), "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /missing.html."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestMakingAllocatesNothing makes pages again and again, in each representation.
+func TestMakingAllocatesNothing(t *testing.T) {
+	p := parse(t, Options{Server: "Powered by Caddy"})
+	for _, format := range formats {
+		if allocs := testing.AllocsPerRun(100, func() {
+			pg := p.Make(Asked{Method: "GET", Target: "/docs/<>?x=1", Scheme: "https", Authority: "a.test"}, nil)
+			pg.Represent(format.offer.Types[0])
+			pg.Free()
+		}); allocs > 0 {
+			t.Errorf("%s: %v allocations", format.name, allocs)
+		}
+	}
+}
+
+var (
+	uriOnly     = regexp.MustCompile(`^[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]*$`)
+	messageOnly = regexp.MustCompile("^No endpoint [!#$%&'*+.^_`|~0-9A-Za-z-]* (?:/[A-Za-z0-9._~:@!$&'()*+,;=%/-]*)?/missing\\.html\\.$")
+)
+
+// FuzzMake makes a page for anything that a request can have, and for placeholders with any value.
+func FuzzMake(f *testing.F) {
+	f.Add("GET", "/docs/nothing?x=1", "/app", "https://www.example.com", "a footer")
+	f.Add("OPTIONS", "*", "", "", "")
+	f.Add("CONNECT", "a.test:443", "app", "http://a.test/<", "\x00\u2028")
+	f.Add("GE\"T", "http://me:secret@b.test/#x", "/%zz{x}", "ftp://a.test", "<b>\"\\{{")
+	f.Add("GET", "urn:me:secret@b.test//x?y", "\xff", "{x}", "|*_`~$@www.a.test")
+	x := func(name string) Text { return NewText([]string{"", ""}, []string{name}) }
+	p := parse(f, Options{ContextPath: x("c"), BaseURL: x("b"), Footer: x("f"), Server: "Powered by Caddy"})
+	f.Fuzz(func(t *testing.T, method, target, contextPath, baseURL, footer string) {
+		pg := p.Make(Asked{Method: method, Target: target, Scheme: "https", Authority: "a.test"}, values{"c": contextPath, "b": baseURL, "f": footer})
+		defer pg.Free()
+		if !uriOnly.Match(pg.URI) || !strings.Contains(string(pg.URI), ":") {
+			t.Errorf("the address is %q", pg.URI)
+		}
+		if !messageOnly.Match(pg.Message) {
+			t.Errorf("the message is %q", pg.Message)
+		}
+		if pg.Footer != cleanLine(pg.Footer) || pg.Footer == "" {
+			t.Errorf("the footer is %q", pg.Footer)
+		}
+		if method != http.MethodConnect && strings.HasPrefix(target, "/") && CheckBaseURL(Literal(baseURL)) != nil && !strings.HasPrefix(string(pg.URI), "https://a.test/") {
+			t.Errorf("the address of %q is %q", target, pg.URI)
+		}
+		for _, format := range formats {
+			rep := pg.Represent(format.offer.Types[0])
+			lines := strings.Count(string(rep.Body), "\n")
+			if want := map[string]int{"text": 5, "json": 1, "problem": 1, "xml": 2, "markdown": 7}[format.name]; want > 0 && lines != want {
+				t.Errorf("%s has %d lines, want %d:\n%s", format.name, lines, want, rep.Body)
+			}
+		}
+	})
+}

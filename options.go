@@ -1,0 +1,341 @@
+package notfound
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/uri"
+)
+
+// optionNames returns the names of the options, as in JSON, in the order of their fields.
+func optionNames() (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// writtenText returns the value of an option as it is written, with all its placeholders.
+func writtenText(value string) page.Text { return parseText(value, nil) }
+
+// loadedText returns the value of an option once the config is loaded. Its global placeholders have their values, but
+// for the time, which is that of the request. An empty value is an absent one.
+func loadedText(value string) page.Text {
+	if value == "" {
+		return page.Text{}
+	}
+	global := caddy.NewReplacer()
+	return parseText(value, func(name string) (any, bool) {
+		if strings.HasPrefix(name, "time.") {
+			return nil, false
+		}
+		return global.Get(name)
+	})
+}
+
+// parseText splits a value at its placeholders, but for those that have a value now. It has Caddy's replacer find them,
+// by which every one of them becomes a mark.
+func parseText(value string, now func(name string) (any, bool)) page.Text {
+	const mark = "\x00"
+	var names []string
+	repl := caddy.NewEmptyReplacer()
+	repl.Map(func(name string) (any, bool) {
+		if now != nil {
+			if value, known := now(name); known {
+				return value, true
+			}
+		}
+		names = append(names, name)
+		return mark, true
+	})
+	marked, err := repl.ReplaceOrErr(value, false, false)
+	if err != nil { // too many braces that don't end
+		return page.Literal(value)
+	}
+	literals := strings.Split(marked, mark)
+	if len(literals) != len(names)+1 { // the value has what looks like a mark, which no option can have
+		return page.Literal(value)
+	}
+	return page.NewText(literals, names)
+}
+
+// written returns a check of the value of an option as it is written.
+func written(check func(page.Text) error) func(value string) error {
+	return func(value string) error { return check(writtenText(value)) }
+}
+
+// The modes of the option replace.
+const (
+	replacePages = "pages"
+	replaceAll   = "all"
+	replaceNone  = "none"
+)
+
+var modes = []string{replacePages, replaceAll, replaceNone}
+
+func checkMode(mode string) error {
+	if mode == "" || slices.Contains(modes, mode) {
+		return nil
+	}
+	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(modes, ", "))
+}
+
+// loadKeep checks the matchers of keep, and expands the global placeholders in them, because Caddy expands none in a
+// response matcher.
+func loadKeep(matchers []caddyhttp.ResponseMatcher) error {
+	repl := caddy.NewReplacer()
+	for _, m := range matchers {
+		if err := checkKeep(m); err != nil {
+			return err
+		}
+		for field, values := range m.Headers {
+			for i, value := range values {
+				expanded, err := repl.ReplaceOrErr(value, false, true)
+				if err != nil {
+					return fmt.Errorf("header %s: %q: %w", field, value, err)
+				}
+				if expanded == "" && value != "" {
+					return fmt.Errorf("header %s: %q expands to nothing; set it, or leave the matcher out", field, value)
+				}
+				values[i] = expanded
+			}
+		}
+	}
+	return nil
+}
+
+// checkKeep refuses a matcher that matches every 404 response, or none.
+func checkKeep(m caddyhttp.ResponseMatcher) error {
+	const instead = "write one as in header X-Error-Page *"
+	var statuses []string
+	for _, code := range m.StatusCode {
+		if code < 10 {
+			statuses = append(statuses, fmt.Sprintf("%dxx", code))
+		} else {
+			statuses = append(statuses, strconv.Itoa(code))
+		}
+	}
+	status := cmp.Or(strings.Join(statuses, " or "), "[]")
+	switch {
+	case !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil):
+		return fmt.Errorf("no 404 response has the status %s; leave the status out, and %s", status, instead)
+	case len(m.Headers) == 0 && len(m.StatusCode) > 0:
+		return fmt.Errorf("the matcher status %s would keep every 404 response; %s, or use replace none", status, instead)
+	case len(m.Headers) == 0:
+		return fmt.Errorf("the matcher is empty and would keep every 404 response; %s, or use replace none", instead)
+	}
+
+	for field, values := range m.Headers {
+		if !httpguts.ValidHeaderFieldName(field) {
+			return fmt.Errorf("%q is not the name of a header field; %s", field, instead)
+		}
+		for _, value := range values {
+			if err := checkGlobal(value); err != nil {
+				return fmt.Errorf("header %s: %q: %w", field, value, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkGlobal refuses a value with placeholders that are not global.
+func checkGlobal(s string) error {
+	_, err := caddy.NewEmptyReplacer().ReplaceFunc(s, func(name string, _ any) (any, error) {
+		for _, prefix := range [...]string{"env.", "file.", "system.", "time."} { // see caddy.NewReplacer
+			if strings.HasPrefix(name, prefix) {
+				return "", nil
+			}
+		}
+		return nil, fmt.Errorf("{%s} is not a global placeholder such as {env.NAME}; escape a brace of the value as in \\{", name)
+	})
+	return err
+}
+
+// server returns the name of the server and its version.
+func server() string {
+	version, _ := caddy.Version()
+	return "Powered by Caddy " + version
+}
+
+// clientRequest is a request as the client sent it. The next handlers may change the request for an upstream, as
+// request_header does, so what the page needs of it is kept.
+type clientRequest struct {
+	*http.Request
+	replacer *caddy.Replacer
+	vars     map[string]any // Caddy's variables, see caddyhttp.GetVar
+
+	host, accept                  string
+	forwardedHost, forwardedProto string // of a trusted proxy: the last line, as reverse_proxy takes it
+	referer                       string // only for the report
+}
+
+func newClientRequest(r *http.Request) clientRequest {
+	ctx := r.Context()
+	c := clientRequest{Request: r, replacer: ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer), host: r.Host}
+	c.vars, _ = ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
+
+	// strings, not slices: Caddy's header handler changes values in place
+	if trusted, _ := c.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
+		c.forwardedHost = last(r.Header["X-Forwarded-Host"])
+		c.forwardedProto = last(r.Header["X-Forwarded-Proto"])
+	}
+	if accept := r.Header["Accept"]; len(accept) == 1 {
+		c.accept = accept[0]
+	} else {
+		c.accept = strings.Join(accept, ",") // several lines are one list (RFC 9110, section 5.3)
+	}
+	return c
+}
+
+func last(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}
+
+// asked returns what the client asked for, before any rewrite.
+func (r *clientRequest) asked() page.Asked {
+	asked := page.Asked{Method: r.Method, Target: r.RequestURI}
+	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		asked.Method, asked.Target = orig.Method, orig.RequestURI
+	}
+	asked.Scheme, asked.Authority = r.origin()
+	return asked
+}
+
+// origin returns the scheme and the authority that the client addressed, if need be as a trusted proxy says.
+func (r *clientRequest) origin() (scheme, authority string) {
+	scheme, authority = "http", r.host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	switch proto := firstMember(r.forwardedProto); {
+	case strings.EqualFold(proto, "https"):
+		scheme = "https"
+	case strings.EqualFold(proto, "http"):
+		scheme = "http"
+	}
+	if host := firstMember(r.forwardedHost); uri.ValidAuthority(host) {
+		authority = host
+	}
+	if !uri.ValidAuthority(authority) {
+		authority = localAuthority(r.Context())
+	}
+	return scheme, authority
+}
+
+// firstMember returns the first member of a list.
+func firstMember(value string) string {
+	first, _, _ := strings.Cut(value, ",")
+	return strings.TrimSpace(first)
+}
+
+// localAuthority returns the local address of a connection. A zone means nothing to another host (RFC 6874,
+// section 4), and a Unix socket has no address that a URL could have.
+func localAuthority(ctx context.Context) string {
+	if local, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if addr, err := netip.ParseAddrPort(local.String()); err == nil {
+			return netip.AddrPortFrom(addr.Addr().WithZone(""), addr.Port()).String()
+		}
+	}
+	return "localhost"
+}
+
+// cause returns the name of the cause of the page that was written for the request; it is empty if none was.
+func (r *clientRequest) cause() string {
+	name, _ := r.replacer.GetString(causePlaceholder)
+	return name
+}
+
+// A not_found that decides about a 404 says so to the others that its response passes on its way, in the replacer.
+const (
+	// decidedPlaceholder is set once it was decided, to whether that was in a response route of intercept.
+	decidedPlaceholder = "http.not_found.decided"
+
+	// countedPlaceholder is set once a 404 response that passed is counted.
+	countedPlaceholder = "http.not_found.counted"
+)
+
+// decide says that a 404 is a page, with a name of a cause, or a response that passes, with nil.
+func (r *clientRequest) decide(cause any) {
+	r.replacer.Set(decidedPlaceholder, r.isIntercepted())
+	if cause != nil {
+		r.replacer.Set(causePlaceholder, cause)
+	}
+}
+
+// isDecided reports whether another not_found further down the chain has decided about the 404 that arrives. If
+// intercept has made a response of its own since, nobody has.
+func (r *clientRequest) isDecided() bool {
+	inRoute, decided := r.replacer.Get(decidedPlaceholder)
+	if decided && inRoute == false && r.isIntercepted() {
+		r.forget()
+		return false
+	}
+	return decided
+}
+
+// forget forgets what was decided.
+func (r *clientRequest) forget() {
+	r.replacer.Delete(decidedPlaceholder)
+	r.replacer.Delete(causePlaceholder)
+}
+
+// isIntercepted reports whether intercept has taken a response, and runs its response routes or ran them.
+func (r *clientRequest) isIntercepted() bool {
+	status, _ := r.replacer.Get("http.intercept.status_code")
+	return status != nil && status != 0 // which it sets where nothing answered
+}
+
+// isHandledResponse reports whether a handler has taken a response, as intercept and reverse_proxy do for their response
+// routes, where its header fields may still be set. forward_auth goes on after a 2xx, of which it sets none.
+func (r *clientRequest) isHandledResponse() bool {
+	status, _ := r.replacer.Get("http.reverse_proxy.status_code")
+	code, _ := status.(int)
+	return code >= 300 || r.isIntercepted()
+}
+
+// unhandledVar is the variable that Caddy sets at the end of the chain.
+const unhandledVar = "unhandled"
+
+func (r *clientRequest) isUnhandled() bool {
+	unhandled, _ := r.vars[unhandledVar].(bool)
+	return unhandled
+}
+
+// markHandled clears Caddy's unhandled variable, or the access log says NOP. It writes it only where it is set: after
+// a proxied request the transport may still be dialing, and reads the variables, which have no lock.
+func (r *clientRequest) markHandled() {
+	if r.isUnhandled() {
+		r.vars[unhandledVar] = false
+	}
+}
+
+// samplePlaceholders returns the placeholders of a request, to try a template with.
+func samplePlaceholders() page.Placeholders {
+	r, err := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody)
+	if err != nil {
+		panic(err)
+	}
+	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
+	repl := caddy.NewReplacer()
+	caddyhttp.PrepareRequest(r, repl, nil, nil)
+	return repl
+}
