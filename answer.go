@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 // cause is the reason why a page is written.
@@ -32,6 +33,13 @@ var causeValues = [numCauses]any{
 	causeUnanswered: causeNames[causeUnanswered],
 	causeError:      causeNames[causeError],
 	causeResponse:   causeNames[causeResponse],
+}
+
+// outcomes are the causes as the report has them.
+var outcomes = [numCauses]report.Outcome{
+	causeUnanswered: report.Unanswered,
+	causeError:      report.Error,
+	causeResponse:   report.Response,
 }
 
 // causePlaceholder holds the cause of the page that was written for a request; it is empty where none was.
@@ -57,7 +65,7 @@ func (rw *responseWriter) answer(c cause, err error) {
 	p := h.pages.Make(asked, rw.request.replacer)
 	defer p.Free()
 	if h.Report {
-		missed.addPage(p.URI, rw.request.referer, c)
+		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Outcome: outcomes[c]})
 	}
 	rep := p.Represent(rw.request.accept)
 	if rep.TemplateError != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -380,9 +381,9 @@ func BenchmarkAddress(b *testing.B) {
 func BenchmarkReport(b *testing.B) {
 	for _, c := range []contender{{"not_found", "not_found"}, {"report", "not_found {\nreport\n}"}} {
 		s := compile(b, c.directives, nil)
-		missed.take()
-		for i := range 2 * maxAddresses {
-			missed.addPage(fmt.Appendf(nil, "http://www.example.com/%d", i), "https://www.example.com/blog", causeUnanswered)
+		missed.Take()
+		for i := range 2000 {
+			missed.Add(report.Miss{Address: fmt.Appendf(nil, "http://www.example.com/%d", i), Referer: "https://www.example.com/blog"})
 		}
 		request := func(b *testing.B) *http.Request {
 			return incoming(b, benchmarkTarget, "Accept: text/plain", "Referer: https://www.example.com/blog?x=1")

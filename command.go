@@ -2,7 +2,6 @@ package notfound
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +25,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 func init() {
@@ -303,13 +301,13 @@ func cmdReport(fl caddycmd.Flags) (int, error) {
 
 // printReportOfCaddy gets the report of a running Caddy, and prints it.
 func printReportOfCaddy(fl caddycmd.Flags) error {
-	filter := reportFilter{limit: fl.Int("limit"), linked: fl.Bool("linked")}
-	if filter.limit < 0 {
-		return fmt.Errorf("limit: %d is negative; 0 is all addresses", filter.limit)
+	filter := report.Filter{Limit: fl.Int("limit"), Linked: fl.Bool("linked")}
+	if filter.Limit < 0 {
+		return fmt.Errorf("limit: %d is negative; 0 is all addresses", filter.Limit)
 	}
 	var err error
 	if fl.Changed("host") {
-		if filter.host, err = parseHost(fl.String("host")); err != nil {
+		if filter.Host, err = report.ParseHost(fl.String("host")); err != nil {
 			return fmt.Errorf("host: %w", err)
 		}
 	}
@@ -318,10 +316,10 @@ func printReportOfCaddy(fl caddycmd.Flags) error {
 			return fmt.Errorf("address: %w", err)
 		}
 	}
-	method, uri, width := http.MethodGet, reportPath+"?"+filter.query(), terminalWidth()
+	method, uri, width := http.MethodGet, reportPath+"?"+filter.Query(), terminalWidth()
 	reset := fl.Bool("reset")
 	if reset {
-		if filter.linked || filter.host != "" || fl.Changed("limit") && filter.limit > 0 {
+		if filter.Linked || filter.Host != "" || fl.Changed("limit") && filter.Limit > 0 {
 			return errors.New("reset: it prints the whole report, for what it left out would be lost; leave out --limit, --linked and --host")
 		}
 		method, uri, width = http.MethodDelete, reportPath, 0
@@ -339,7 +337,7 @@ func printReportOfCaddy(fl caddycmd.Flags) error {
 		if fl.Bool("json") {
 			err = printJSON(os.Stdout, body)
 		} else {
-			err = printReport(os.Stdout, body, width)
+			err = printTable(os.Stdout, body, width)
 		}
 		if err != nil {
 			err = fmt.Errorf("printing the report: %w", err)
@@ -372,7 +370,7 @@ func askAdmin(addr, method, uri string) ([]byte, error) {
 		// the error ends with the body of the response, which is JSON if it is the API's
 		var answer caddy.APIError
 		if _, body, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+body), &answer) == nil && answer.Message != "" {
-			return nil, fmt.Errorf("the admin API at %s: %s", addr, printable(answer.Message))
+			return nil, fmt.Errorf("the admin API at %s: %s", addr, report.Printable(answer.Message))
 		}
 		return nil, fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %w", addr, err)
 	}
@@ -402,102 +400,11 @@ func printJSON(w io.Writer, body []byte) error {
 	return err
 }
 
-// printReport prints a report in JSON as a table of a width, which is unlimited if it is 0.
-func printReport(w io.Writer, body []byte, width int) error {
-	var r reportSnapshot
+// printTable prints a report in JSON as a table.
+func printTable(w io.Writer, body []byte, width int) error {
+	var r report.Report
 	if err := json.Unmarshal(body, &r); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s since %s\n", plural(r.Count, "404"), r.Since.Local().Format(time.DateTime))
-	if len(r.Addresses) > 0 {
-		b.WriteByte('\n')
-		r.writeTable(&b, width)
-	} else if r.Count > 0 {
-		b.WriteString("\nNo address matches.\n")
-	}
-	_, err := b.WriteTo(w)
-	return err
-}
-
-// writeTable writes a row for each address.
-func (r *reportSnapshot) writeTable(b *bytes.Buffer, width int) {
-	rows := [][]string{{"COUNT", "WHY", "LINKS", "LAST LINK", "ADDRESS"}}
-	for _, a := range r.Addresses {
-		count := fmt.Sprint(a.Count)
-		if a.Overcount > 0 {
-			count = fmt.Sprintf("%d-%d", a.Count-a.Overcount, a.Count)
-		}
-		rows = append(rows, []string{count, a.why(), fmt.Sprint(a.Linked), cmp.Or(printable(a.LastLink), "-"), printable(a.Host + a.Path)})
-	}
-	if width > 0 {
-		var widest [5]int
-		for _, row := range rows {
-			row[1] = shorten(row[1], max(width/3, len("unanswered")))
-			for column, cell := range row {
-				widest[column] = max(widest[column], len(cell))
-			}
-		}
-		// what the first three columns leave is for the last link and the address, which gets two thirds if it needs them
-		left := width - widest[0] - widest[1] - widest[2] - 4*columnGap
-		address := max(min(widest[4], max(left-widest[3], left*2/3)), len("ADDRESS"))
-		link := max(left-address, len("LAST LINK"))
-		address = max(min(address, left-link), len("ADDRESS"))
-		for _, row := range rows {
-			row[3], row[4] = shorten(row[3], link), shorten(row[4], address)
-		}
-	}
-	t := tabwriter.NewWriter(b, 0, 0, columnGap, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	t.Flush()
-}
-
-const columnGap = 2
-
-// why says what the 404s of an address were, most of them first, with numbers if they were not all alike.
-func (a addressSnapshot) why() string {
-	type kind struct {
-		n    uint64
-		name string
-	}
-	kinds := []kind{{a.Causes.Unanswered, "unanswered"}, {a.Causes.Error, "error"}, {a.Causes.Response, "response"}, {a.Kept - a.KeptPages, "kept"}, {a.KeptPages, "kept page"}}
-	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(b.n, a.n) })
-	var names, parts []string
-	for _, k := range kinds {
-		if k.n > 0 {
-			names = append(names, k.name)
-			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.name))
-		}
-	}
-	if len(names) == 1 {
-		return names[0]
-	}
-	return strings.Join(parts, ", ")
-}
-
-func plural(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// printable replaces what would do more to a terminal than print: what a report has comes from clients.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, s)
-}
-
-// shorten cuts s to n characters, with an ellipsis.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n-len("...")] + "..."
+	return r.WriteTable(w, width)
 }

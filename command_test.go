@@ -3,11 +3,8 @@ package notfound
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -112,95 +109,8 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 	}
 }
 
-// someReport has a row of each kind.
-var someReport = reportSnapshot{
-	Since: time.Date(2026, 1, 2, 3, 4, 5, 6, time.Local), Count: 1234,
-	Addresses: []addressSnapshot{
-		{Host: "www.example.com", Path: "/old", Count: 1042, Causes: causesSnapshot{Unanswered: 1042}, Linked: 17, LastLink: "https://www.example.com/blog"},
-		{Host: "www.example.com", Path: "/shop/" + strings.Repeat("x", 40), Count: 9, Causes: causesSnapshot{Response: 7}, Kept: 2, KeptPages: 2},
-		{Host: "", Path: "urn:x", Count: 7, Overcount: 6, Causes: causesSnapshot{Error: 1}},
-	},
-}
-
-func printed(t *testing.T, r reportSnapshot, width int) string {
-	t.Helper()
-	body, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	if err := printReport(&b, body, width); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-func TestTableHasARowForEachAddress(t *testing.T) {
-	const head = "1234 404s since 2026-01-02 03:04:05\n\n"
-	for width, want := range map[int]string{
-		0: head + `COUNT  WHY                      LINKS  LAST LINK                     ADDRESS
-1042   unanswered               17     https://www.example.com/blog  www.example.com/old
-9      7 response, 2 kept page  0      -                             www.example.com/shop/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-1-7    error                    0      -                             urn:x
-`,
-		80: head + `COUNT  WHY                      LINKS  LAST LINK      ADDRESS
-1042   unanswered               17     https://ww...  www.example.com/old
-9      7 response, 2 kept page  0      -              www.example.com/shop/xx...
-1-7    error                    0      -              urn:x
-`,
-	} {
-		t.Run(fmt.Sprint(width), func(t *testing.T) {
-			if got := printed(t, someReport, width); got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-		})
-	}
-	if got := printed(t, reportSnapshot{Since: someReport.Since, Count: 1}, 80); got != "1 404 since 2026-01-02 03:04:05\n\nNo address matches.\n" {
-		t.Errorf("without addresses, got %q", got)
-	}
-	if got := printed(t, reportSnapshot{Since: someReport.Since}, 80); got != "0 404s since 2026-01-02 03:04:05\n" {
-		t.Errorf("where nothing was missed, got %q", got)
-	}
-}
-
-// TestTableFitsTheTerminal has all that an address can have, in large numbers.
-func TestTableFitsTheTerminal(t *testing.T) {
-	full := addressSnapshot{
-		Host: "www.example.com", Path: "/" + strings.Repeat("x", 280), Count: 100_000, Overcount: 12_345,
-		Causes: causesSnapshot{Unanswered: 30_000, Error: 200, Response: 8_000}, Kept: 70_000, KeptPages: 30_001,
-		Linked: 17_000, LastLink: "https://www.example.com/" + strings.Repeat("y", 270),
-	}
-	r := reportSnapshot{Since: someReport.Since, Count: 300_000, Addresses: append([]addressSnapshot{full}, someReport.Addresses...)}
-	for width := 64; width <= 500; width++ {
-		lines := strings.Split(strings.TrimSuffix(printed(t, r, width), "\n"), "\n")
-		if len(lines) != 7 {
-			t.Fatalf("with a width of %d, got %d lines, want 7", width, len(lines))
-		}
-		longest := 0
-		for _, line := range lines {
-			if longest = max(longest, len(line)); len(line) > width {
-				t.Fatalf("with a width of %d, a line has %d characters:\n%s", width, len(line), line)
-			}
-		}
-		if longest < width-2 && width < 400 {
-			t.Errorf("with a width of %d, the longest line has %d characters", width, longest)
-		}
-	}
-	if got := printed(t, r, 80); !strings.Contains(got, "39999 kept, 30") {
-		t.Errorf("the most frequent reason is not the first:\n%s", got)
-	}
-}
-
-// TestTableDoesNothingToTheTerminal prints what no Caddy says.
-func TestTableDoesNothingToTheTerminal(t *testing.T) {
-	evil := "\x1b[2J\r\n\t\x7f\u009b31m\u202e\xff\x00"
-	r := reportSnapshot{Since: someReport.Since, Count: 1, Addresses: []addressSnapshot{{Host: evil, Path: "/" + evil, Count: 1, Linked: 1, LastLink: evil}}}
-	for _, width := range []int{0, 80, 1} {
-		got := printed(t, r, width)
-		if strings.Count(got, "\n") != 4 || strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), func(r rune) bool { return r > '~' || unicode.IsControl(r) }) {
-			t.Errorf("got %q", got)
-		}
-	}
+// TestTableOfNoReport prints what is not a report.
+func TestTableOfNoReport(t *testing.T) {
 	for body, want := range map[string]string{
 		"":                   "unexpected end of JSON input",
 		"<html>":             "invalid character '<'",
@@ -210,7 +120,7 @@ func TestTableDoesNothingToTheTerminal(t *testing.T) {
 		`{"addresses": {}}`:  "cannot unmarshal object",
 	} {
 		var b bytes.Buffer
-		if err := printReport(&b, []byte(body), 80); err == nil || !strings.Contains(err.Error(), want) || b.Len() > 0 {
+		if err := printTable(&b, []byte(body), 80); err == nil || !strings.Contains(err.Error(), want) || b.Len() > 0 {
 			t.Errorf("%q: got %q and the error %v, want %s", body, &b, err, want)
 		}
 	}

@@ -121,7 +121,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
 	if h.Report {
-		missed.register()
+		missed.Register()
 		h.reporting = true
 	}
 	return nil
@@ -138,7 +138,7 @@ func (h *Handler) Validate() error {
 // Cleanup takes the handler off the report, which goes on for the handlers of the next config.
 func (h *Handler) Cleanup() error {
 	if h.reporting {
-		missed.unregister()
+		missed.Unregister()
 	}
 	return nil
 }

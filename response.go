@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 // responseWriter passes a response on as it comes, unless it is a 404 page: then nothing of it leaves, and the page is
@@ -228,7 +230,11 @@ func (rw *responseWriter) countPassed() {
 	rw.request.replacer.Set(countedPlaceholder, true)
 	var b [512]byte // for most addresses
 	address := rw.handler.pages.AppendURI(b[:0], rw.request.asked(), rw.request.replacer)
-	missed.addKept(address, rw.request.referer, rw.replaceable)
+	outcome := report.Passed
+	if rw.replaceable {
+		outcome = report.Replaceable
+	}
+	missed.Add(report.Miss{Address: address, Referer: rw.request.referer, Outcome: outcome})
 }
 
 // isForPeople reports whether a response with these header fields is something that people look at, or nothing at

@@ -1,0 +1,61 @@
+//go:build !race
+
+// The race detector takes ten times as long over a million addresses.
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestKnownAddressIsCountedWithoutAllocation counts the same address again and again, with links that differ.
+func TestKnownAddressIsCountedWithoutAllocation(t *testing.T) {
+	address := []byte("http://www.example.com/" + strings.Repeat("%3C", 2*maxKey))
+	links := []string{"https://b.test/" + strings.Repeat("<", 2*maxLink), "", "https://c.test/x?y#z", "/relative"}
+	var c Counter
+	i := 0
+	if got := testing.AllocsPerRun(1000, func() {
+		c.Add(Miss{Address: address, Referer: links[i%len(links)], Outcome: Outcome(i % int(numOutcomes))})
+		i++
+	}); got > 0 {
+		t.Errorf("got %v allocations, want none", got)
+	}
+}
+
+// TestMillionAddressesCostLittleMemory counts distinct addresses with distinct links, all of maximal length.
+func TestMillionAddressesCostLittleMemory(t *testing.T) {
+	const million, most = 1_000_000, 1 << 20
+	address := []byte("http://" + strings.Repeat("h", 100) + ".test/0000000/" + strings.Repeat("x", 2*maxKey))
+	number := bytes.Index(address, []byte("0000000"))
+	before := memoryInUse()
+	var c Counter
+	for i := range million {
+		copy(address[number:], fmt.Appendf(nil, "%07d", i))
+		c.Add(Miss{Address: address, Referer: string(address)})
+	}
+	if rise := memoryInUse() - before; rise > most {
+		t.Errorf("the memory in use rose by %d KiB, want at most %d", rise>>10, most>>10)
+	} else {
+		t.Logf("the memory in use rose by %d KiB", rise>>10)
+	}
+
+	r, _ := c.Snapshot()
+	if r.Count != million || len(r.Addresses) != capacity {
+		t.Errorf("got %d misses and %d addresses", r.Count, len(r.Addresses))
+	}
+	if a := r.Addresses[0]; len(a.Host)+1+len(a.Path) != maxKey || len(a.LastLink) != maxLink {
+		t.Errorf("the key has %d bytes and the link %d, want %d and %d", len(a.Host)+1+len(a.Path), len(a.LastLink), maxKey, maxLink)
+	}
+}
+
+func memoryInUse() int64 {
+	runtime.GC()
+	runtime.GC() // what a finalizer held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"encoding/json"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
+)
+
+// The grammar of RFC 3986.
+const (
+	escapePattern    = `%[0-9A-Fa-f]{2}`
+	authorityPattern = `(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=-]+)(?::[0-9]*)?`
+)
+
+var (
+	validURI     = regexp.MustCompile(`^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|` + escapePattern + `)*$`)
+	validHost    = regexp.MustCompile(`^` + authorityPattern + `$`)
+	escapes      = regexp.MustCompile(escapePattern)
+	absoluteForm = regexp.MustCompile(`(?s)^([^:/?#]+:)(?:(//)([^/?#]*))?(.*)$`) // as in RFC 3986, appendix B
+	web          = regexp.MustCompile(`^(?i:https?):$`)
+)
+
+// decoded returns s with each valid %XX decoded, once, from left to right.
+func decoded(s string) string {
+	return escapes.ReplaceAllStringFunc(s, func(escape string) string {
+		b, err := strconv.ParseUint(escape[1:], 16, 8)
+		if err != nil {
+			panic(err)
+		}
+		return string([]byte{byte(b)})
+	})
+}
+
+func isAuthority(s string) bool {
+	if !validHost.MatchString(s) {
+		return false
+	}
+	if host, _, ok := strings.Cut(strings.TrimPrefix(s, "["), "]"); ok {
+		addr, err := netip.ParseAddr(host)
+		return err == nil && addr.Is6()
+	}
+	return true
+}
+
+// FuzzReport counts a miss, and reads the report in JSON and in the terminal. The address is made of a host, if that is
+// one, and a target, as an address on a page is.
+func FuzzReport(f *testing.F) {
+	f.Add("/docs/nothing?x=1", "a.test", "https://b.test/blog?x#y")
+	f.Add("/<script>\xff%41?{{.}}", "A.TEST:81", "https://me:secret@b.test:81/<b>\x1b\r\n\xff%zz?token=secret")
+	f.Add("/"+strings.Repeat("<", 200), "a.test", "https://b.test/"+strings.Repeat("x", 280)+"%41%41")
+	f.Add("/x#access_token=secret", "a.test", "https://b.test/x%23access_token=secret")
+	f.Add("x:b.test/x", "", "x:me:secret@b.test/x")
+	f.Add("/x", strings.Repeat("a", 299), "https://"+strings.Repeat("b", 400)+"/<")
+	f.Add("/x?y", "[2001:DB8::1]:81", "android-app://com.example/")
+	f.Add("javascript:alert(1)", "", "javascript://b.test/%0aalert(1)")
+	f.Add("", strings.Repeat("a", 400), strings.Repeat("b", 400)+"://b.test/")
+	f.Add("//b.test/x", "a.test", "/relative?https://b.test/")
+
+	f.Fuzz(func(t *testing.T, target, host, referer string) {
+		address := []byte("http://" + host)
+		if !isAuthority(host) {
+			address = nil
+		} else if target != "" && target[0] != '/' && target[0] != '?' {
+			address = append(address, '/')
+		}
+		address = uri.AppendTarget(address, target)
+		var c Counter
+		c.Add(Miss{Address: address, Referer: referer, Outcome: Passed})
+		r, ok := c.Snapshot()
+		if !ok || r.Count != 1 || len(r.Addresses) != 1 {
+			t.Fatalf("got %+v, want one address", r)
+		}
+		body, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Report
+		if err := json.Unmarshal(body, &again); err != nil {
+			t.Fatal(err)
+		}
+		if bodyAgain, err := json.Marshal(again); err != nil || string(bodyAgain) != string(body) {
+			t.Errorf("%s is read as %s, %v", body, bodyAgain, err)
+		}
+		a := r.Addresses[0]
+		if a.Count != 1 || a.Overcount != 0 || a.Causes != (Causes{}) || a.Kept != 1 || a.KeptPages != 0 {
+			t.Errorf("got %+v, want one response that passed", a)
+		}
+
+		want, _, _ := strings.Cut(string(address), "?")
+		want, _, _ = strings.Cut(want, "%23")
+		wantHost, wantPath := "", want
+		if m := absoluteForm.FindStringSubmatch(want); m != nil && m[2] != "" {
+			wantHost, wantPath = strings.ToLower(m[3][:min(len(m[3]), maxKey-1)]), m[4]
+		}
+		checkCut(t, a.Host+" "+a.Path, wantHost+" "+wantPath, maxKey)
+
+		// the link is the Referer without what is private
+		wantLink := ""
+		referer, _, _ = strings.Cut(referer, "#")
+		referer, _, _ = strings.Cut(referer, "?")
+		referer, _, _ = strings.Cut(referer, "%23")
+		if m := absoluteForm.FindStringSubmatch(referer); m != nil && m[2] != "" && web.MatchString(m[1]) {
+			if authority := m[3][strings.LastIndex(m[3], "@")+1:]; isAuthority(authority) && len(m[1]+"//"+authority) <= maxLink {
+				wantLink = m[1] + "//" + authority + m[4]
+			}
+		}
+		if got := a.LastLink != ""; got != (wantLink != "") || got != (a.Linked == 1) {
+			t.Fatalf("got %d links, the last one %q, want %q", a.Linked, a.LastLink, wantLink)
+		}
+		if wantLink != "" {
+			checkCut(t, a.LastLink, wantLink, maxLink)
+			if u, err := url.Parse(a.LastLink); err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Host == "" {
+				t.Errorf("the link %q is parsed as %#v, %v", a.LastLink, u, err)
+			}
+		}
+		checkTable(t, r)
+	})
+}
+
+// checkCut checks that what is got has the characters of a URI alone, apart from one space, and means as much of what was
+// sent as there is room for.
+func checkCut(t *testing.T, got, sent string, room int) {
+	t.Helper()
+	if len(got) > room {
+		t.Errorf("%q has %d bytes, want at most %d", got, len(got), room)
+	}
+	if !strings.HasPrefix(decoded(sent), decoded(got)) || len(got) < room-len("%4") && decoded(got) != decoded(sent) {
+		t.Errorf("got %q of %q", got, sent)
+	}
+	if !validURI.MatchString(strings.NewReplacer(" ", "", "[", "", "]", "").Replace(got)) {
+		t.Errorf("%q has other characters than a URI", got)
+	}
+}
+
+// checkTable checks that the table fits a terminal, and does nothing to it.
+func checkTable(t *testing.T, r Report) {
+	t.Helper()
+	for line := range strings.Lines(table(t, r, 80)) {
+		if line = strings.TrimSuffix(line, "\n"); len(line) > 80 || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Errorf("the table has the line %q", line)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteTable writes the report as a table of a width in columns, which is unlimited if it is 0. Whatever the report has,
+// it does nothing to a terminal.
+func (r Report) WriteTable(w io.Writer, width int) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s since %s\n", plural(r.Count, "404"), r.Since.Local().Format(time.DateTime))
+	if len(r.Addresses) > 0 {
+		b.WriteByte('\n')
+		r.writeRows(&b, width)
+	} else if r.Count > 0 {
+		b.WriteString("\nNo address matches.\n")
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+const columnGap = 2
+
+// writeRows writes a head and a row for each address.
+func (r *Report) writeRows(b *bytes.Buffer, width int) {
+	rows := [][]string{{"COUNT", "WHY", "LINKS", "LAST LINK", "ADDRESS"}}
+	for _, a := range r.Addresses {
+		count := fmt.Sprint(a.Count)
+		if a.Overcount > 0 {
+			count = fmt.Sprintf("%d-%d", a.Count-a.Overcount, a.Count)
+		}
+		rows = append(rows, []string{count, a.why(), fmt.Sprint(a.Linked), cmp.Or(Printable(a.LastLink), "-"), Printable(a.Host + a.Path)})
+	}
+	if width > 0 {
+		var widest [5]int
+		for _, row := range rows {
+			row[1] = shorten(row[1], max(width/3, len("unanswered")))
+			for column, cell := range row {
+				widest[column] = max(widest[column], len(cell))
+			}
+		}
+		// what the first three columns leave is for the last link and the address, which gets two thirds if it needs them
+		left := width - widest[0] - widest[1] - widest[2] - 4*columnGap
+		address := max(min(widest[4], max(left-widest[3], left*2/3)), len("ADDRESS"))
+		link := max(left-address, len("LAST LINK"))
+		address = max(min(address, left-link), len("ADDRESS"))
+		for _, row := range rows {
+			row[3], row[4] = shorten(row[3], link), shorten(row[4], address)
+		}
+	}
+	t := tabwriter.NewWriter(b, 0, 0, columnGap, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	t.Flush()
+}
+
+// why says what the 404s of an address were, most of them first, with numbers if they were not all alike.
+func (a *Address) why() string {
+	type kind struct {
+		n    uint64
+		name string
+	}
+	kinds := []kind{{a.Causes.Unanswered, "unanswered"}, {a.Causes.Error, "error"}, {a.Causes.Response, "response"}, {a.Kept - a.KeptPages, "kept"}, {a.KeptPages, "kept page"}}
+	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(b.n, a.n) })
+	var names, parts []string
+	for _, k := range kinds {
+		if k.n > 0 {
+			names = append(names, k.name)
+			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.name))
+		}
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Printable replaces what would do more to a terminal than print.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// shorten cuts s to n characters, with an ellipsis.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n-len("...")] + "..."
+}
