@@ -42,17 +42,6 @@ var outcomes = [numCauses]report.Outcome{
 	causeResponse:   report.Response,
 }
 
-// causePlaceholder holds the cause of the page that was written for a request; it is empty where none was.
-const causePlaceholder = "http.not_found.cause"
-
-// noCause makes the placeholder known, and empty, until it is set.
-func noCause(key string) (any, bool) {
-	if key == causePlaceholder {
-		return "", true
-	}
-	return nil, false
-}
-
 // answer makes the page, and sends it in the representation that the client asks for. err is the 404 error, if there is
 // one.
 func (rw *responseWriter) answer(c cause, err error) {
@@ -67,7 +56,7 @@ func (rw *responseWriter) answer(c cause, err error) {
 	if h.Report {
 		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Outcome: outcomes[c]})
 	}
-	rep := p.Represent(rw.request.accept)
+	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
 	if rep.TemplateError != nil {
 		h.logger.Error("rendering the template; sending the built-in page instead",
 			zap.String("template", h.Template),

@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -40,13 +39,4 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		rw.answer(causeUnanswered, nil)
 	}
 	return nil
-}
-
-// isNotFound reports whether err asks for a 404 response.
-func isNotFound(err error) bool {
-	if err == nil {
-		return false
-	}
-	he, ok := errors.AsType[caddyhttp.HandlerError](err)
-	return ok && he.StatusCode == http.StatusNotFound
 }

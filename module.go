@@ -5,6 +5,8 @@ package notfound
 
 import (
 	"fmt"
+	"reflect"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -94,6 +96,16 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 		ID:  "http.handlers.not_found",
 		New: func() caddy.Module { return new(Handler) },
 	}
+}
+
+// optionNames returns the names of the options, as in JSON, in the order of their fields.
+func optionNames() (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Provision expands the global placeholders of the options, checks them, reads the template and registers the

@@ -3,11 +3,11 @@ package notfound
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,16 +20,6 @@ import (
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
-
-// optionNames returns the names of the options, as in JSON, in the order of their fields.
-func optionNames() (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
 
 // writtenText returns the value of an option as it is written, with all its placeholders.
 func writtenText(value string) page.Text { return parseText(value, nil) }
@@ -258,6 +248,17 @@ func localAuthority(ctx context.Context) string {
 	return "localhost"
 }
 
+// causePlaceholder holds the cause of the page that was written for a request; it is empty where none was.
+const causePlaceholder = "http.not_found.cause"
+
+// noCause makes the placeholder known, and empty, until it is set.
+func noCause(key string) (any, bool) {
+	if key == causePlaceholder {
+		return "", true
+	}
+	return nil, false
+}
+
 // cause returns the name of the cause of the page that was written for the request; it is empty if none was.
 func (r *clientRequest) cause() string {
 	name, _ := r.replacer.GetString(causePlaceholder)
@@ -326,6 +327,21 @@ func (r *clientRequest) markHandled() {
 	if r.isUnhandled() {
 		r.vars[unhandledVar] = false
 	}
+}
+
+// handledError returns the error that an error route handles.
+func handledError(r *http.Request) error {
+	err, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
+	return err
+}
+
+// isNotFound reports whether err asks for a 404 response.
+func isNotFound(err error) bool {
+	if err == nil {
+		return false
+	}
+	he, ok := errors.AsType[caddyhttp.HandlerError](err)
+	return ok && he.StatusCode == http.StatusNotFound
 }
 
 // samplePlaceholders returns the placeholders of a request, to try a template with.

@@ -86,12 +86,6 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 	return rw
 }
 
-// handledError returns the error that an error route handles.
-func handledError(r *http.Request) error {
-	err, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
-	return err
-}
-
 // serve calls the next handler. Once its response is replaced, nothing that it does can cost the client the page: not
 // the error that it returns, and not the panic by which reverse_proxy aborts a response that it cannot copy to the end.
 func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {

@@ -7,14 +7,18 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// AppendURI appends the address that the page has for what was asked: an absolute URL. What is valid in it stays as it
-// was sent; the rest is percent-encoded.
-func (p *Pages) AppendURI(b []byte, asked Asked, placeholders Placeholders) []byte {
-	baseURL := p.baseURL.literals[0]
-	if !p.baseURL.isLiteral() {
-		baseURL = cleanBaseURL(p.baseURL.expand(placeholders))
-	}
+// Asked is a request as the client sent it.
+type Asked struct {
+	Method string
+	Target string // the request target, in any of its forms (RFC 9112, section 3.2)
 
+	// Scheme and Authority are the origin that the client addressed. The target overrides them in absolute-form.
+	Scheme, Authority string
+}
+
+// appendAddress appends the absolute URL that was asked for. It begins with baseURL, unless that is empty. What is valid
+// in it stays as it was sent; the rest is percent-encoded.
+func appendAddress(b []byte, asked Asked, baseURL string) []byte {
 	scheme, authority, rest := splitTarget(asked.Method, asked.Target)
 	switch {
 	case baseURL != "":

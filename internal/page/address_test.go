@@ -17,8 +17,7 @@ func TestAddressOfAsteriskForm(t *testing.T) {
 
 // addressOf returns the address of a request to a.test.
 func addressOf(method, target string) string {
-	p := &Pages{baseURL: Literal("")}
-	return string(p.AppendURI(nil, Asked{Method: method, Target: target, Scheme: "http", Authority: "a.test"}, nil))
+	return string(appendAddress(nil, Asked{Method: method, Target: target, Scheme: "http", Authority: "a.test"}, ""))
 }
 
 // TestAddressStaysTheSameWhenDecoded checks, for every byte that a request target can have, that the address is a URL,

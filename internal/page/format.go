@@ -84,25 +84,6 @@ type Representation struct {
 	TemplateError error
 }
 
-// Represent renders a page in the representation that an Accept field asks for. HTML is rendered by the user's template,
-// if there is one.
-func (pg *Page) Represent(accept string) Representation {
-	f := pg.pages.offered[pg.pages.offers.Choose(accept)]
-	r := Representation{Format: f.name, ContentType: f.contentType}
-	if f.name == "html" {
-		if t := pg.pages.template; t != nil {
-			if r.TemplateError = t.latest().render(pg, pg.placeholders); r.TemplateError == nil {
-				r.Body = pg.body
-				return r
-			}
-		}
-		r.Policy = builtInPolicy
-	}
-	pg.body = f.append(pg.body[:0], pg)
-	r.Body = pg.body
-	return r
-}
-
 func appendText(b []byte, pg *Page) []byte {
 	b = append(b, headingStart...)
 	b = append(b, pg.Message...)

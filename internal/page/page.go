@@ -1,111 +1,6 @@
-// Package page makes the 404 page: its five fields, from what was asked and from the options, and the representations in
-// which it is sent.
-//
-// Every unknown address has the same page. It names the address that was asked for, and in its message the missing page
-// of the application that it speaks for:
-//
-//	HTTP ERROR 404 No endpoint GET /app/missing.html.
-//	URI: https://www.example.com/docs/apis?x=1
-//	STATUS: 404
-//	MESSAGE: No endpoint GET /app/missing.html.
-//	Powered by Caddy v2.11.9
 package page
 
-import (
-	"fmt"
-	"net/http"
-	"sync"
-
-	"go.uber.org/zap"
-
-	"github.com/caddy-notfound/notfound/internal/accept"
-	"github.com/caddy-notfound/notfound/internal/uri"
-)
-
-// Options are what pages are made of, but for what is asked.
-type Options struct {
-	ContextPath Text // of the application that the page speaks for; empty: the root context
-	BaseURL     Text // what the address begins with; empty: the origin that the client addressed
-	Footer      Text // the last line; empty, or blank for a request: Server
-
-	// Server is the footer where there is no other: a line that names the server and its version.
-	Server string
-
-	// Formats are the names of the representations on offer, the preferred one first; none: all of them.
-	Formats []string
-
-	// Template is the file of an html/template for the HTML representation; empty: the built-in page. It is tried with
-	// the placeholders of Sample. Logger takes what is wrong with it later.
-	Template string
-	Sample   Placeholders
-	Logger   *zap.Logger
-}
-
-// Pages makes pages.
-type Pages struct {
-	contextPath, baseURL, footer Text
-	server                       string
-	offered                      []*format
-	offers                       accept.Offers
-	template                     *fileTemplate // nil: the built-in page
-}
-
-// Parse checks options, and reads the template.
-func Parse(o Options) (*Pages, error) {
-	p := &Pages{server: cleanLine(o.Server)}
-	for _, text := range []struct {
-		name  string
-		value Text
-		check func(Text) error
-		to    *Text
-		clean func(string) string
-	}{
-		{"context_path", o.ContextPath, CheckContextPath, &p.contextPath, func(s string) string { return string(appendContextPath(nil, s)) }},
-		{"base_url", o.BaseURL, CheckBaseURL, &p.baseURL, cleanBaseURL},
-		{"footer", o.Footer, CheckFooter, &p.footer, cleanLine},
-	} {
-		if text.value.literals == nil {
-			*text.to = Literal("")
-			continue
-		}
-		if err := text.check(text.value); err != nil {
-			return nil, fmt.Errorf("%s: %w", text.name, err)
-		}
-		*text.to = text.value
-		if text.value.isLiteral() {
-			*text.to = Literal(text.clean(text.value.literals[0]))
-		}
-	}
-
-	var err error
-	if p.offered, err = formatsOf(o.Formats); err != nil {
-		return nil, fmt.Errorf("formats: %w", err)
-	}
-	for _, f := range p.offered {
-		p.offers = append(p.offers, f.offer)
-	}
-	if err := CheckTemplate(o.Template, o.Formats); err != nil {
-		return nil, fmt.Errorf("template: %w", err)
-	}
-	if o.Template != "" {
-		if p.template, err = loadTemplate(o.Template, p.samplePage(), o.Sample, o.Logger); err != nil {
-			return nil, fmt.Errorf("template: %w", err)
-		}
-	}
-	return p, nil
-}
-
-// Varies reports whether different clients may get different representations.
-func (p *Pages) Varies() bool { return len(p.offered) > 1 }
-
-// Asked is a request as the client sent it.
-type Asked struct {
-	Method string
-	Target string // the request target, in any of its forms (RFC 9112, section 3.2)
-
-	// Scheme and Authority are the origin that the client addressed. The target overrides them in absolute-form.
-	Scheme, Authority string
-}
+import "sync"
 
 // Page is a page for one request.
 //
@@ -115,9 +10,7 @@ type Page struct {
 	URI, Message []byte
 	Footer       string
 
-	pages        *Pages
-	placeholders Placeholders
-	body         []byte
+	body []byte // once it is rendered
 }
 
 // The heading of a page is its message after headingStart, and its status is always 404.
@@ -128,52 +21,10 @@ const missingPage = "/missing.html"
 
 var pool = sync.Pool{New: func() any { return new(Page) }}
 
-// Make makes the page for what was asked. It is to be freed.
-func (p *Pages) Make(asked Asked, placeholders Placeholders) *Page {
-	pg := pool.Get().(*Page)
-	pg.pages, pg.placeholders = p, placeholders
-	pg.URI = p.AppendURI(pg.URI[:0], asked, placeholders)
-
-	pg.Message = append(pg.Message[:0], "No endpoint "...)
-	if asked.Method == http.MethodHead {
-		asked.Method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
-	}
-	pg.Message = uri.AppendEncoded(pg.Message, asked.Method, &tokenBytes)
-	pg.Message = append(pg.Message, ' ')
-	if p.contextPath.isLiteral() {
-		pg.Message = append(pg.Message, p.contextPath.literals[0]...)
-	} else {
-		pg.Message = appendContextPath(pg.Message, p.contextPath.expand(placeholders))
-	}
-	pg.Message = append(pg.Message, missingPage+"."...)
-
-	pg.Footer = p.footer.literals[0]
-	if !p.footer.isLiteral() {
-		pg.Footer = cleanLine(p.footer.expand(placeholders))
-	}
-	if pg.Footer == "" {
-		pg.Footer = p.server
-	}
-	return pg
-}
-
-// tokenBytes are those of a method (RFC 9110, section 5.6.2).
-var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
-
-// samplePage returns a page to try a template with.
-func (p *Pages) samplePage() *Page {
-	return &Page{
-		URI:     []byte("https://www.example.com/docs/apis?x=1"),
-		Message: []byte("No endpoint GET " + missingPage + "."),
-		Footer:  p.server,
-	}
-}
-
 // Free gives a page back, for another request. One that grew over a very long address is left to the garbage collector.
 func (pg *Page) Free() {
 	const maxReused = 64 << 10
 	if cap(pg.URI)+cap(pg.Message)+cap(pg.body) <= maxReused {
-		pg.placeholders = nil
 		pool.Put(pg)
 	}
 }

@@ -80,7 +80,7 @@ func TestMakingAllocatesNothing(t *testing.T) {
 	for _, format := range formats {
 		if allocs := testing.AllocsPerRun(100, func() {
 			pg := p.Make(Asked{Method: "GET", Target: "/docs/<>?x=1", Scheme: "https", Authority: "a.test"}, nil)
-			pg.Represent(format.offer.Types[0])
+			p.Represent(pg, format.offer.Types[0], nil)
 			pg.Free()
 		}); allocs > 0 {
 			t.Errorf("%s: %v allocations", format.name, allocs)
@@ -118,7 +118,7 @@ func FuzzMake(f *testing.F) {
 			t.Errorf("the address of %q is %q", target, pg.URI)
 		}
 		for _, format := range formats {
-			rep := pg.Represent(format.offer.Types[0])
+			rep := p.Represent(pg, format.offer.Types[0], nil)
 			lines := strings.Count(string(rep.Body), "\n")
 			if want := map[string]int{"text": 5, "json": 1, "problem": 1, "xml": 2, "markdown": 7}[format.name]; want > 0 && lines != want {
 				t.Errorf("%s has %d lines, want %d:\n%s", format.name, lines, want, rep.Body)
