@@ -20,12 +20,13 @@ func init() {
 
 // adminReport serves the report of missing addresses on Caddy's admin API:
 //
-//	GET    /not_found/report?limit=20&linked=true&host=www.example.com
+//	GET    /not_found/report?limit=20&link=own&host=www.example.com
 //	DELETE /not_found/report
 //
-// GET returns the report as JSON, the most frequent address first: all addresses or `limit` of them, only those
-// with a Referer if `linked` is true, and only those of `host` if that is given, on any port or on the one that it
-// has. DELETE returns the whole report and begins it again, in one step.
+// GET returns the report as JSON, the most frequent address first: all addresses or `limit` of them; with `link` only
+// those that an own link led to, another one, or any; and with `host` only those of that host, on any port or on the one
+// that it has. A report that lacks addresses for that says that it is partial. DELETE returns the whole report and begins
+// it again, in one step.
 type adminReport struct{}
 
 const reportPath = "/not_found/report"

@@ -54,7 +54,9 @@ func (rw *responseWriter) answer(c cause, err error) {
 	p := h.pages.Make(asked, rw.request.replacer)
 	defer p.Free()
 	if h.Report {
-		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Outcome: outcomes[c]})
+		missed.Add(report.Miss{
+			Address: p.URI, Referer: rw.request.referer, Link: report.LinkOf(rw.request.referer, p.URI), Outcome: outcomes[c],
+		})
 	}
 	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
 	if rep.TemplateError != nil {

@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -82,25 +82,32 @@ a signal to stop ends every exchange within 5 seconds.
 
 func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "report [--address <interface>] [--config <path> [--adapter <name>]] [--limit <n>] [--linked] [--host <host>] [--json] [--reset]",
+		Use:   "report [--address <interface>] [--config <path> [--adapter <name>]] [--limit <n>] [--link own|other|any] [--host <host>] [--json] [--reset]",
 		Short: "Prints the report of missing addresses",
 		Long: `
 Prints which addresses a running Caddy misses most: how often, why, how many
-requests came from a link, and the last of these links. The handlers that
-count have the option report.
+requests came from links on pages of the same host, which are broken links of
+your own, how many from other links, and the last of the own links, or of the
+others if there are none. The handlers that count have the option report.
+
+Unanswered, error and response are the causes of the pages that were written.
+A 404 response that passed is replaceable if 'replace pages' would have
+replaced it, and else passed.
 
 The report comes from Caddy's admin API, at the default address, at
 --address, or at the one in the config file. A range of counts, as in 39-42,
 means that the address may have taken over a part of another one's counter.
 
-A --host without a port, such as localhost or ::1, is that host on every port.
+With --link own, only addresses that an own link led to are printed; a --link
+may also be other or any. A --host without a port, such as localhost or ::1, is
+that host on every port.
 To print the whole report as JSON, use --json --limit 0.
 
 With --reset, counting begins again. No request is lost: what is printed is
-the whole report up to that moment, and so --limit, --linked and --host are
+the whole report up to that moment, and so --limit, --link and --host are
 refused. What cannot be printed is written to a file, which the error names.
 `,
-		Example: "caddy not-found report --linked --limit 10",
+		Example: "caddy not-found report --link own --limit 10",
 		Args:    cobra.NoArgs,
 		RunE:    caddycmd.WrapCommandFuncForCobra(cmdReport),
 	}
@@ -109,7 +116,7 @@ refused. What cannot be printed is written to a file, which the error names.
 	flags.StringP("config", "c", "", "The configuration file with the address of the administration API")
 	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
 	flags.IntP("limit", "n", 20, "How many addresses to print; 0 is all of them")
-	flags.Bool("linked", false, "Only addresses that a link led to")
+	flags.String("link", "", "Only addresses that such a link led to: own, other or any")
 	flags.String("host", "", "Only addresses of this host")
 	flags.Bool("json", false, "Print JSON instead of a table")
 	flags.Bool("reset", false, "Print the whole report, and begin it again")
@@ -301,47 +308,31 @@ func cmdReport(fl caddycmd.Flags) (int, error) {
 
 // printReportOfCaddy gets the report of a running Caddy, and prints it.
 func printReportOfCaddy(fl caddycmd.Flags) error {
-	filter := report.Filter{Limit: fl.Int("limit"), Linked: fl.Bool("linked")}
-	if filter.Limit < 0 {
-		return fmt.Errorf("limit: %d is negative; 0 is all addresses", filter.Limit)
-	}
-	var err error
-	if fl.Changed("host") {
-		if filter.Host, err = report.ParseHost(fl.String("host")); err != nil {
-			return fmt.Errorf("host: %w", err)
-		}
+	filter, err := filterOfFlags(fl)
+	if err != nil {
+		return err
 	}
 	if fl.Changed("address") {
 		if _, err := parseAddress(fl.String("address")); err != nil {
 			return fmt.Errorf("address: %w", err)
 		}
 	}
-	method, uri, width := http.MethodGet, reportPath+"?"+filter.Query(), terminalWidth()
+	method, width := http.MethodGet, terminalWidth()
 	reset := fl.Bool("reset")
 	if reset {
-		if filter.Linked || filter.Host != "" || fl.Changed("limit") && filter.Limit > 0 {
-			return errors.New("reset: it prints the whole report, for what it left out would be lost; leave out --limit, --linked and --host")
-		}
-		method, uri, width = http.MethodDelete, reportPath, 0
+		method, width = http.MethodDelete, 0
 	}
 
 	addr, err := caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, fl.String("config"), fl.String("adapter"))
 	if err != nil {
 		return fmt.Errorf("determining the address of the admin API: %w", err)
 	}
-	body, err := askAdmin(addr, method, uri)
+	body, err := askAdmin(addr, method)
 	if reset {
 		signal.Ignore(os.Interrupt, syscall.SIGPIPE) // nothing but this process has the report any more
 	}
 	if err == nil {
-		if fl.Bool("json") {
-			err = printJSON(os.Stdout, body)
-		} else {
-			err = printTable(os.Stdout, body, width)
-		}
-		if err != nil {
-			err = fmt.Errorf("printing the report: %w", err)
-		}
+		err = printReport(body, filter, fl.Bool("json"), width)
 	}
 	if err != nil && reset && len(body) > 0 {
 		file, saveErr := saveReport(body)
@@ -351,6 +342,26 @@ func printReportOfCaddy(fl caddycmd.Flags) error {
 		return fmt.Errorf("%w; counting has begun again, and what was counted before is in %s", err, file)
 	}
 	return err
+}
+
+// filterOfFlags returns the filter of the flags. With --reset, there is none: what it left out would be lost.
+func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
+	limit, reset := fl.Int("limit"), fl.Bool("reset")
+	if limit < 0 {
+		return filter, fmt.Errorf("limit: %d is negative; 0 is all addresses", limit)
+	}
+	if reset && (fl.Changed("limit") && limit > 0 || fl.Changed("link") || fl.Changed("host")) {
+		return filter, errors.New("reset: it prints the whole report, because what it left out would be lost; leave out --limit, --link and --host")
+	}
+	if limit > 0 && !reset {
+		err = filter.Set("limit", strconv.Itoa(limit))
+	}
+	for _, name := range []string{"link", "host"} {
+		if err == nil && fl.Changed(name) {
+			err = filter.Set(name, fl.String(name))
+		}
+	}
+	return filter, err
 }
 
 // saveReport writes a report to a file of its own.
@@ -364,8 +375,8 @@ func saveReport(body []byte) (name string, err error) {
 }
 
 // askAdmin asks a running Caddy's admin API. If its answer breaks off, it returns what has come of it, too.
-func askAdmin(addr, method, uri string) ([]byte, error) {
-	resp, err := caddycmd.AdminAPIRequest(addr, method, uri, nil, nil)
+func askAdmin(addr, method string) ([]byte, error) {
+	resp, err := caddycmd.AdminAPIRequest(addr, method, reportPath, nil, nil)
 	if err != nil {
 		// the error ends with the body of the response, which is JSON if it is the API's
 		var answer caddy.APIError
@@ -391,20 +402,21 @@ func terminalWidth() int {
 	return width
 }
 
-func printJSON(w io.Writer, body []byte) error {
-	var b bytes.Buffer
-	if err := json.Indent(&b, body, "", "\t"); err != nil {
-		return err
+// printReport prints what the filter chooses of a report in JSON.
+func printReport(body []byte, filter report.Filter, asJSON bool, width int) error {
+	r, err := report.Parse(body)
+	if err == nil {
+		filter.Apply(&r)
+		if asJSON {
+			e := json.NewEncoder(os.Stdout)
+			e.SetIndent("", "\t")
+			err = e.Encode(r)
+		} else {
+			err = r.WriteTable(os.Stdout, width)
+		}
 	}
-	_, err := b.WriteTo(w)
-	return err
-}
-
-// printTable prints a report in JSON as a table.
-func printTable(w io.Writer, body []byte, width int) error {
-	var r report.Report
-	if err := json.Unmarshal(body, &r); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("printing the report: %w", err)
 	}
-	return r.WriteTable(w, width)
+	return nil
 }

@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -105,23 +104,6 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 		"--report --admin=localhost:2020", "--report --admin=unix//run/x.sock|0220", "--report --admin=fd/3", "--trusted-proxies=10.0.0.0/8,private_ranges,2001:db8::1 --report --debug --access-log"} {
 		if _, err := configOfFlags(t, strings.Fields(args)...); err != nil {
 			t.Errorf("%q: got the error %v", args, err)
-		}
-	}
-}
-
-// TestTableOfNoReport prints what is not a report.
-func TestTableOfNoReport(t *testing.T) {
-	for body, want := range map[string]string{
-		"":                   "unexpected end of JSON input",
-		"<html>":             "invalid character '<'",
-		"\x1b[2J":            `invalid character '\x1b'`,
-		`{"count": -1}`:      "cannot unmarshal number -1",
-		`{"since": "today"}`: "parsing time",
-		`{"addresses": {}}`:  "cannot unmarshal object",
-	} {
-		var b bytes.Buffer
-		if err := printTable(&b, []byte(body), 80); err == nil || !strings.Contains(err.Error(), want) || b.Len() > 0 {
-			t.Errorf("%q: got %q and the error %v, want %s", body, &b, err, want)
 		}
 	}
 }

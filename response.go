@@ -228,7 +228,9 @@ func (rw *responseWriter) countPassed() {
 	if rw.replaceable {
 		outcome = report.Replaceable
 	}
-	missed.Add(report.Miss{Address: address, Referer: rw.request.referer, Outcome: outcome})
+	missed.Add(report.Miss{
+		Address: address, Referer: rw.request.referer, Link: report.LinkOf(rw.request.referer, address), Outcome: outcome,
+	})
 }
 
 // isForPeople reports whether a response with these header fields is something that people look at, or nothing at

@@ -316,15 +316,16 @@ func TestReportCommand(t *testing.T) {
 	}
 	s.miss(t, "GET", "http://b.test/error")
 	s.miss(t, "GET", "http://b.test/error", "Referer: http://b.test/blog?q")
-	s.miss(t, "GET", "http://d.test:81/x")
+	s.miss(t, "GET", "http://d.test:81/x", "Referer: https://search.example/?q")
 	s.miss(t, "GET", "http://[::1]:81/x")
 	config := testcaddy.TempFile(t, "Caddyfile", "{\nadmin "+s.admin+"\n}\n")
 	report := func(t *testing.T, flags ...string) *exec.Cmd {
 		return command(t, append([]string{"not-found", "report"}, flags...)...)
 	}
 	const (
-		first  = "3 unanswered 0 - a.test/x"
-		second = "2 error 1 http://b.test/blog b.test/error"
+		first  = "3 unanswered 0 0 - a.test/x"
+		second = "2 error 1 0 http://b.test/blog b.test/error"
+		third  = "1 unanswered 0 1 https://search.example/ d.test:81/x"
 	)
 
 	t.Run("table", func(t *testing.T) {
@@ -336,12 +337,14 @@ func TestReportCommand(t *testing.T) {
 			"limit by default": {nil, 20, first},
 			"limit":            {[]string{"--limit=2"}, 2, first},
 			"no limit":         {[]string{"-n", "0"}, 24, first},
-			"linked":           {[]string{"--linked"}, 1, second},
+			"linked":           {[]string{"--link=any"}, 2, second},
 			"host":             {[]string{"--host=B.test"}, 1, second},
-			"host on a port":   {[]string{"--host=d.test"}, 1, "1 unanswered 0 - d.test:81/x"},
-			"host and port":    {[]string{"--host=d.test:81"}, 1, "1 unanswered 0 - d.test:81/x"},
-			"IPv6":             {[]string{"--host=::1"}, 1, "1 unanswered 0 - [::1]:81/x"},
-			"IPv6 in brackets": {[]string{"--host=[::1]"}, 1, "1 unanswered 0 - [::1]:81/x"},
+			"host on a port":   {[]string{"--host=d.test"}, 1, third},
+			"host and port":    {[]string{"--host=d.test:81"}, 1, third},
+			"own links":        {[]string{"--link=own"}, 1, second},
+			"other links":      {[]string{"--link=other"}, 1, third},
+			"IPv6":             {[]string{"--host=::1"}, 1, "1 unanswered 0 0 - [::1]:81/x"},
+			"IPv6 in brackets": {[]string{"--host=[::1]"}, 1, "1 unanswered 0 0 - [::1]:81/x"},
 			"host and limit":   {[]string{"--host=c.test", "--limit=7"}, 7, ""},
 			"address":          {[]string{"--address=tcp/" + s.admin, "--limit=1"}, 1, ""},
 			"config":           {[]string{"--config", config, "--limit=2"}, 2, first},
@@ -362,7 +365,7 @@ func TestReportCommand(t *testing.T) {
 					t.Errorf("got %q and %q, want the count, the time %s and a blank line", lines[0], lines[1], since)
 				}
 				cells := func(line string) string { return strings.Join(strings.Fields(line), " ") }
-				if cells(lines[2]) != "COUNT WHY LINKS LAST LINK ADDRESS" || tt.first != "" && cells(lines[3]) != tt.first {
+				if cells(lines[2]) != "COUNT WHY OWN OTHER LAST LINK ADDRESS" || tt.first != "" && cells(lines[3]) != tt.first {
 					t.Errorf("got the table\n%s\nwant its first row to be %s", strings.Join(lines[2:], "\n"), tt.first)
 				}
 			})
@@ -383,9 +386,9 @@ func TestReportCommand(t *testing.T) {
 	})
 
 	t.Run("JSON", func(t *testing.T) {
-		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--json", "--limit=0", "--linked", "--host=b.test"))
+		stdout, stderr, code := run(t, report(t, "--address", s.admin, "--json", "--limit=0", "--link=own", "--host=b.test"))
 		var want bytes.Buffer
-		if err := json.Indent(&want, []byte(s.ask(t, "GET", "/not_found/report?linked=true").Content), "", "\t"); err != nil {
+		if err := json.Indent(&want, []byte(s.ask(t, "GET", "/not_found/report?link=own").Content), "", "\t"); err != nil {
 			t.Fatal(err)
 		}
 		if code != 0 || stdout != want.String() {
@@ -416,8 +419,9 @@ func TestReportCommand(t *testing.T) {
 			"limit of words":   {[]string{"--limit=ten"}, `invalid argument "ten"`},
 			"host":             {[]string{"--host="}, `host: \"\" is not a host; write it as in www.example.com, localhost:8080 or ::1`},
 			"host of a URL":    {[]string{"--host=http://a.test"}, `host: \"http://a.test\" is not a host`},
-			"reset of a host":  {[]string{"--reset", "--host=a.test"}, "reset: it prints the whole report, for what it left out would be lost; leave out --limit, --linked and --host"},
-			"reset of links":   {[]string{"--reset", "--linked"}, "reset: it prints the whole report"},
+			"link":             {[]string{"--link=yes"}, `link: \"yes\" is not a kind of link; it is own, other or any`},
+			"reset of a host":  {[]string{"--reset", "--host=a.test"}, "reset: it prints the whole report, because what it left out would be lost; leave out --limit, --link and --host"},
+			"reset of links":   {[]string{"--reset", "--link=own"}, "reset: it prints the whole report"},
 			"reset of some":    {[]string{"--reset", "--limit=20"}, "reset: it prints the whole report"},
 			"argument":         {[]string{"/old"}, `unknown command "/old" for "caddy not-found report"`},
 			"unknown flag":     {[]string{"--sort"}, "unknown flag: --sort"},
@@ -432,23 +436,20 @@ func TestReportCommand(t *testing.T) {
 		}
 	})
 	t.Run("hostile answers", func(t *testing.T) {
-		evil := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-			switch r.URL.Query().Get("host") {
-			case "strings":
-				io.WriteString(w, `{"count":1,"addresses":[{"path":"/\u001b[2J\u0007\n\u009b","last_link":"\r\u001b"}]}`)
-			case "status":
-				http.Error(w, "\x1b[2J\x00", http.StatusInternalServerError)
-			case "error":
-				http.Error(w, `{"error":"\u001b[2J\u0000"}`, http.StatusInternalServerError)
-			default:
-				io.WriteString(w, "{\"\x1b[2J\x00\":1}")
-			}
-		})
-		fails(t, report(t, "--address", evil), `printing the report: invalid character`)
-		fails(t, report(t, "--address", evil, "--json"), `printing the report: invalid character`)
-		fails(t, report(t, "--address", evil, "--host=status"), "HTTP 500")
-		fails(t, report(t, "--address", evil, "--host=error"), "the admin API at "+evil+": ?[2J?")
-		stdout, _, code := run(t, report(t, "--address", evil, "--host=strings"))
+		answers := func(status int, body string) (address string) {
+			return testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(status)
+				io.WriteString(w, body)
+			})
+		}
+		broken := answers(200, "{\"\x1b[2J\x00\":1}")
+		fails(t, report(t, "--address", broken), `invalid character`)
+		fails(t, report(t, "--address", broken, "--json"), `invalid character`)
+		fails(t, report(t, "--address", answers(500, "\x1b[2J\x00")), "HTTP 500")
+		failing := answers(500, `{"error":"\u001b[2J\u0000"}`)
+		fails(t, report(t, "--address", failing), "the admin API at "+failing+": ?[2J?")
+		strange := answers(200, `{"count":1,"addresses":[{"path":"/\u001b[2J\u0007\n\u009b","links":{"own":{"count":1,"last":"\r\u001b"}}}]}`)
+		stdout, _, code := run(t, report(t, "--address", strange))
 		if code != 0 || !strings.Contains(stdout, "/?[2J???") || strings.ContainsFunc(strings.ReplaceAll(stdout, "\n", ""), isControl) {
 			t.Errorf("got the exit code %d and %q", code, stdout)
 		}

@@ -2,66 +2,51 @@ package report
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
+// What is kept of an address and of a link has bounds, so that a Counter has one: 1 MiB in all.
 const (
-	maxKey  = 300 // bytes of a host and a path
-	maxLink = 300 // bytes
+	maxKey  = 250 // bytes of a host and a path
+	maxLink = 250 // bytes
 )
 
 // encodedHash is how the fragment of a request target or of a Referer begins on a page, where a # cannot stand. A path
 // may have it as well, and is cut there, too: what looks like a fragment may be as secret as one.
 const encodedHash = "%23"
 
-// appendKey appends the host of an address, a space and its path, without the query and the fragment. An address on a
-// page has no user information.
+// splitAddress splits an address on a page into its authority, which is empty if it has none, and the rest. An address
+// on a page has no user information.
+func splitAddress(address []byte) (authority, rest []byte) {
+	i := bytes.IndexByte(address, ':')
+	if i < 0 || !bytes.HasPrefix(address[i:], []byte("://")) {
+		return nil, address
+	}
+	rest = address[i+len("://"):]
+	end := 0
+	for end < len(rest) && rest[end] != '/' && rest[end] != '?' {
+		end++
+	}
+	return rest[:end], rest[end:]
+}
+
+// appendKey appends the host of an address, a space and its path, without the query and the fragment.
 func appendKey(b, address []byte) []byte {
-	address, _, _ = bytes.Cut(address, []byte("?"))
-	address, _, _ = bytes.Cut(address, []byte(encodedHash))
-	path := address
-	if i := bytes.IndexByte(address, ':'); i >= 0 && bytes.HasPrefix(address[i:], []byte("://")) {
-		path = address[i+len("://"):]
-		end := bytes.IndexByte(path, '/')
-		if end < 0 {
-			end = len(path)
-		}
-		from := len(b)
-		b = append(b, path[:min(end, maxKey-1)]...)
-		for i := from; i < len(b); i++ {
-			if 'A' <= b[i] && b[i] <= 'Z' {
-				b[i] += 'a' - 'A' // a host has no case
-			}
-		}
-		path = path[end:]
+	authority, path := splitAddress(address)
+	for _, c := range authority[:min(len(authority), maxKey-1)] {
+		b = append(b, lower(c))
 	}
 	b = append(b, ' ')
+	path, _, _ = bytes.Cut(path, []byte("?"))
+	path, _, _ = bytes.Cut(path, []byte(encodedHash))
 	return append(b, uri.CutEncoded(path, maxKey-len(b))...)
 }
 
-// appendLink appends a Referer without its query, fragment and user information. It appends nothing if that is not an
-// http or https URL with a host, or if its host is too long to be one.
-func appendLink(b []byte, referer string) []byte {
-	referer, _, _ = strings.Cut(referer, "?")
-	referer, _, _ = strings.Cut(referer, "#")
-	referer, _, _ = strings.Cut(referer, encodedHash)
-	scheme, rest, ok := strings.Cut(referer, "://")
-	if !ok || !uri.IsHTTP(scheme) {
-		return b
+// lower is for hosts, which have no case.
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
 	}
-	authority, path := rest, ""
-	if i := strings.IndexByte(rest, '/'); i >= 0 {
-		authority, path = rest[:i], rest[i:]
-	}
-	authority = authority[strings.LastIndexByte(authority, '@')+1:]
-	if !uri.ValidAuthority(authority) || len(scheme)+len("://")+len(authority) > maxLink {
-		return b
-	}
-	b = append(b, scheme...)
-	b = append(b, "://"...)
-	b = append(b, authority...)
-	b = uri.AppendPath(b, path[:min(len(path), maxLink)])
-	return uri.CutEncoded(b, maxLink)
+	return c
 }

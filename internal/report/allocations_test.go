@@ -15,18 +15,20 @@ import (
 // TestKnownAddressIsCountedWithoutAllocation counts the same address again and again, with links that differ.
 func TestKnownAddressIsCountedWithoutAllocation(t *testing.T) {
 	address := []byte("http://www.example.com/" + strings.Repeat("%3C", 2*maxKey))
-	links := []string{"https://b.test/" + strings.Repeat("<", 2*maxLink), "", "https://c.test/x?y#z", "/relative"}
+	links := []string{"https://b.test/" + strings.Repeat("<", 2*maxLink), "", "https://c.test/x?y#z", "/relative",
+		"https://WWW.example.com:443/" + strings.Repeat("<", 2*maxKey-1), "http://www.example.com/" + strings.Repeat("<", 2*maxKey)}
 	var c Counter
 	i := 0
 	if got := testing.AllocsPerRun(1000, func() {
-		c.Add(Miss{Address: address, Referer: links[i%len(links)], Outcome: Outcome(i % int(numOutcomes))})
+		referer := links[i%len(links)]
+		c.Add(Miss{Address: address, Referer: referer, Link: LinkOf(referer, address), Outcome: Outcome(i % int(numOutcomes))})
 		i++
 	}); got > 0 {
 		t.Errorf("got %v allocations, want none", got)
 	}
 }
 
-// TestMillionAddressesCostLittleMemory counts distinct addresses with distinct links, all of maximal length.
+// TestMillionAddressesCostLittleMemory counts distinct addresses with distinct own and other links, all of maximal length.
 func TestMillionAddressesCostLittleMemory(t *testing.T) {
 	const million, most = 1_000_000, 1 << 20
 	address := []byte("http://" + strings.Repeat("h", 100) + ".test/0000000/" + strings.Repeat("x", 2*maxKey))
@@ -35,7 +37,8 @@ func TestMillionAddressesCostLittleMemory(t *testing.T) {
 	var c Counter
 	for i := range million {
 		copy(address[number:], fmt.Appendf(nil, "%07d", i))
-		c.Add(Miss{Address: address, Referer: string(address)})
+		c.Add(Miss{Address: address, Referer: string(address), Link: OwnLink})
+		c.Add(Miss{Address: address, Referer: string(address[:len(address)-1]), Link: OtherLink})
 	}
 	if rise := memoryInUse() - before; rise > most {
 		t.Errorf("the memory in use rose by %d KiB, want at most %d", rise>>10, most>>10)
@@ -44,11 +47,13 @@ func TestMillionAddressesCostLittleMemory(t *testing.T) {
 	}
 
 	r, _ := c.Snapshot()
-	if r.Count != million || len(r.Addresses) != capacity {
+	if r.Count != 2*million || len(r.Addresses) != capacity {
 		t.Errorf("got %d misses and %d addresses", r.Count, len(r.Addresses))
 	}
-	if a := r.Addresses[0]; len(a.Host)+1+len(a.Path) != maxKey || len(a.LastLink) != maxLink {
-		t.Errorf("the key has %d bytes and the link %d, want %d and %d", len(a.Host)+1+len(a.Path), len(a.LastLink), maxKey, maxLink)
+	for _, a := range r.Addresses {
+		if len(a.Host)+1+len(a.Path) != maxKey || len(a.Links.Own.Last) != maxLink || len(a.Links.Other.Last) != maxLink {
+			t.Fatalf("got %+v, want %d bytes of the address and %d of each link", a, maxKey, maxLink)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ const capacity = 1000
 type Miss struct {
 	Address []byte // as it is on the page: a URI without user information
 	Referer string // as the client sent it
+	Link    Link   // what LinkOf finds
 	Outcome Outcome
 }
 
@@ -51,10 +52,24 @@ type slot struct {
 	count, overcount uint64 // the second is by how much the first may be too high
 	rank             uint64 // the count that has its place in the heap, which is looked at only if it gets to the top
 	outcomes         [numOutcomes]uint64
-	linked           uint64
-	lastLink         []byte
+	own, other       linkCount
 	first, last      int64 // ns since 1970
 }
+
+// linkCount has the links of one kind to an address: how many there were, and the last of them. Its bytes have their place
+// here, whatever their number, so that the size of a slot is known and no link costs an allocation.
+type linkCount struct {
+	count  uint64
+	length uint16
+	last   [maxLink]byte
+}
+
+func (l *linkCount) add(link []byte) {
+	l.count++
+	l.length = uint16(copy(l.last[:], link))
+}
+
+func (l *linkCount) snapshot() LinkCount { return LinkCount{l.count, string(l.last[:l.length])} }
 
 // slotHeap is a heap of slots with the lowest rank on top.
 type slotHeap []*slot
@@ -89,8 +104,11 @@ func (c *Counter) Unregister() {
 // Add counts a request. It keeps nothing of what m refers to.
 func (c *Counter) Add(m Miss) {
 	var keyBytes [maxKey]byte
-	var linkBytes [4 * maxLink]byte // a path is cut once it is percent-encoded
-	key, link := appendKey(keyBytes[:0], m.Address), appendLink(linkBytes[:0], m.Referer)
+	var linkBytes [3 * maxLink]byte // it is cut once it is percent-encoded
+	key, link := appendKey(keyBytes[:0], m.Address), linkBytes[:0]
+	if m.Link != NoLink {
+		link = appendLink(link, m.Referer)
+	}
 	now := time.Now().UnixNano()
 
 	c.mu.Lock()
@@ -105,9 +123,11 @@ func (c *Counter) Add(m Miss) {
 	c.count++
 	s.count++
 	s.outcomes[m.Outcome]++
-	if len(link) > 0 {
-		s.linked++
-		s.lastLink = append(s.lastLink[:0], link...)
+	switch m.Link {
+	case OwnLink:
+		s.own.add(link)
+	case OtherLink:
+		s.other.add(link)
 	}
 	s.last = max(s.last, now)
 }
@@ -129,7 +149,7 @@ func (c *Counter) admit(key string, now int64) *slot {
 	}
 	s := c.lowest[0]
 	delete(c.slots, s.key)
-	*s = slot{key: key, count: s.count, overcount: s.count, rank: s.rank, lastLink: s.lastLink[:0], first: now}
+	*s = slot{key: key, count: s.count, overcount: s.count, rank: s.rank, first: now}
 	c.slots[key] = s
 	return s
 }
@@ -148,29 +168,27 @@ func (c *Counter) read(anew bool) (Report, bool) {
 		r.Addresses[i] = Address{
 			Host: host, Path: path,
 			Count: s.count, Overcount: s.overcount,
-			Causes: Causes{s.outcomes[Unanswered], s.outcomes[Error], s.outcomes[Response]},
-			Kept:   s.outcomes[Passed] + s.outcomes[Replaceable], KeptPages: s.outcomes[Replaceable],
-			Linked: s.linked, LastLink: string(s.lastLink),
-			First: time.Unix(0, s.first).UTC(), Last: time.Unix(0, s.last).UTC(),
+			Outcomes: Outcomes{s.outcomes[Unanswered], s.outcomes[Error], s.outcomes[Response], s.outcomes[Passed], s.outcomes[Replaceable]},
+			Links:    Links{s.own.snapshot(), s.other.snapshot()},
+			First:    time.Unix(0, s.first).UTC(), Last: time.Unix(0, s.last).UTC(),
 		}
 	}
 	r.sort()
+	if len(slots) == capacity {
+		r.Floor = r.Addresses[capacity-1].Count
+	}
 	return r, ok
 }
 
 // copy copies the slots, and no more, while requests wait. If anew, the report begins again before the next request.
 func (c *Counter) copy(anew bool) (r Report, slots []slot, ok bool) {
 	slots = make([]slot, 0, capacity)
-	links := make([]byte, 0, capacity*maxLink)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.lowest {
-		links = append(links, s.lastLink...)
-		copied := *s
-		copied.lastLink = links[len(links)-len(s.lastLink):]
-		slots = append(slots, copied)
+		slots = append(slots, *s)
 	}
-	r, ok = Report{Since: c.since.UTC(), Count: c.count}, c.reporters > 0 || c.count > 0
+	r, ok = Report{Since: c.since.UTC(), Count: c.count, Capacity: capacity}, c.reporters > 0 || c.count > 0
 	if anew {
 		c.since, c.count, c.slots, c.lowest = time.Time{}, 0, nil, nil
 		if c.reporters > 0 {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -37,7 +38,7 @@ func TestFrequentAddressesAreFoundInAFlood(t *testing.T) {
 		if want := counts[a.Path]; want < a.Count-a.Overcount || want > a.Count {
 			t.Errorf("%s: got %d, of which %d may be too much; it was missed %d times", a.Path, a.Count, a.Overcount, want)
 		}
-		if got, want := a.Causes.Unanswered, a.Count-a.Overcount; got != want {
+		if got, want := a.Outcomes.Unanswered, a.Count-a.Overcount; got != want {
 			t.Errorf("%s: got %d unanswered requests, want %d, which its counter had since it is its own", a.Path, got, want)
 		}
 		if i > 0 && a.Count > s.Addresses[i-1].Count {
@@ -63,7 +64,7 @@ func TestFrequentAddressesAreFoundInAFlood(t *testing.T) {
 // TestTakenOverCounterBeginsAnew has an address take the place of another one that had everything.
 func TestTakenOverCounterBeginsAnew(t *testing.T) {
 	var c Counter
-	c.Add(Miss{Address: []byte("http://a.test/old"), Referer: "http://b.test/a-long-link", Outcome: Replaceable})
+	c.Add(Miss{Address: []byte("http://a.test/old"), Referer: "http://b.test/a-long-link", Link: OtherLink, Outcome: Replaceable})
 	for i := range capacity - 1 {
 		for range 2 {
 			c.Add(Miss{Address: fmt.Appendf(nil, "http://a.test/%d", i)})
@@ -85,7 +86,7 @@ func TestTakenOverCounterBeginsAnew(t *testing.T) {
 		t.Errorf("it was missed first at %s and last at %s, want once after %s", first, last, before)
 	}
 	want := Address{
-		Host: "a.test", Path: "/new", Count: 2, Overcount: 1, Causes: Causes{Error: 1},
+		Host: "a.test", Path: "/new", Count: 2, Overcount: 1, Outcomes: Outcomes{Error: 1},
 		First: first, Last: last,
 	}
 	if got["/new"] != want {
@@ -127,8 +128,8 @@ func TestNoCountIsLost(t *testing.T) {
 			s, _ := c.Snapshot()
 			for _, a := range s.Addresses {
 				sum += a.Count
-				if a.LastLink != "" && a.LastLink != "http://a.test"+a.Path+"/"+strings.Repeat("x", 100) {
-					t.Errorf("%s has the link %s of another address", a.Path, a.LastLink)
+				if a.Links.Own.Last != "http://a.test"+a.Path+"/"+strings.Repeat("x", 100) {
+					t.Errorf("%s has the link %q of another address", a.Path, a.Links.Own.Last)
 				}
 			}
 			if sum != s.Count {
@@ -140,7 +141,7 @@ func TestNoCountIsLost(t *testing.T) {
 		counting.Go(func() {
 			for j := range rounds {
 				uri := fmt.Sprintf("http://a.test/%d", (i+j)%addresses)
-				c.Add(Miss{Address: []byte(uri), Referer: uri + "/" + strings.Repeat("x", 100), Outcome: Response})
+				c.Add(Miss{Address: []byte(uri), Referer: uri + "/" + strings.Repeat("x", 100), Link: OwnLink, Outcome: Response})
 			}
 		})
 	}
@@ -153,7 +154,7 @@ func TestNoCountIsLost(t *testing.T) {
 		t.Errorf("got %d pages and %d addresses, want %d and %d", s.Count, len(s.Addresses), goroutines*rounds, addresses)
 	}
 	for _, a := range s.Addresses {
-		if a.Count != goroutines*rounds/addresses || a.Causes.Response != a.Count || a.Linked != a.Count || a.Overcount != 0 {
+		if a.Count != goroutines*rounds/addresses || a.Outcomes.Response != a.Count || a.Links.Own.Count != a.Count || a.Overcount != 0 {
 			t.Errorf("got %+v, want everything %d times", a, goroutines*rounds/addresses)
 		}
 	}
@@ -161,46 +162,41 @@ func TestNoCountIsLost(t *testing.T) {
 
 // TestTakingLosesNothing has several goroutines count, while another one takes the report again and again.
 func TestTakingLosesNothing(t *testing.T) {
-	const goroutines, rounds, addresses = 4, 20_000, 50
+	const goroutines, rounds, addresses, takes = 4, 20_000, 50, 10
 	var c Counter
-	var taking sync.WaitGroup
-	var count, sum, taken uint64
-	done := make(chan struct{})
-	take := func() {
-		s, _ := c.Take()
-		count += s.Count
-		for _, a := range s.Addresses {
-			sum += a.Causes.Error
-		}
-	}
-	taking.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-				take()
-				taken++
-			}
-		}
-	})
+	var missed, taken atomic.Int64
 	var counting sync.WaitGroup
 	for i := range goroutines {
 		counting.Go(func() {
-			for j := range rounds {
+			for j := 0; j < rounds || taken.Load() < takes; j++ {
 				c.Add(Miss{Address: fmt.Appendf(nil, "http://a.test/%d", (i+j)%addresses), Outcome: Error})
+				missed.Add(1)
 			}
 		})
 	}
-	counting.Wait()
-	close(done)
-	taking.Wait()
-	take()
-	if count != goroutines*rounds || sum != count {
-		t.Errorf("got %d pages, and %d by address, want %d", count, sum, goroutines*rounds)
+	done := make(chan struct{})
+	go func() {
+		counting.Wait()
+		close(done)
+	}()
+	var count, sum uint64
+	take := func() {
+		r, _ := c.Take()
+		count += r.Count
+		for _, a := range r.Addresses {
+			sum += a.Outcomes.Error
+		}
 	}
-	if taken < 10 {
-		t.Errorf("the report was taken %d times while it counted, which shows nothing", taken)
+	for running := true; running; taken.Add(1) {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		take()
+	}
+	if want := uint64(missed.Load()); count != want || sum != want {
+		t.Errorf("got %d pages, and %d by address, want %d", count, sum, want)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 
 // Filter chooses addresses of a report. The zero value chooses all of them.
 type Filter struct {
-	Limit  int    // how many, the first ones of the report; 0 is all of them
-	Linked bool   // only those that a link led to
-	Host   string // only those of this host, as ParseHost returns it; without a port, on any
+	limit int    // how many, the first ones of the report; 0 is all of them
+	link  string // only those with a link of this kind: own, other or any
+	host  string // only those of this host, as a report has it; without a port, on any
 }
 
-// ParseFilter parses a filter in the query of a URL, as in limit=20&linked=true&host=www.example.com.
+// ParseFilter parses a filter in the query of a URL, as in limit=20&link=own&host=www.example.com.
 func ParseFilter(query string) (f Filter, err error) {
 	params, err := url.ParseQuery(query)
 	if err != nil {
@@ -28,62 +28,57 @@ func ParseFilter(query string) (f Filter, err error) {
 		if len(values) > 1 {
 			return f, fmt.Errorf("%s is given %d times; give it once", name, len(values))
 		}
-		value := values[0]
-		switch name {
-		case "limit":
-			if f.Limit, err = strconv.Atoi(value); err != nil || f.Limit < 1 {
-				return f, fmt.Errorf("limit: %q is not a number of addresses; write it as in limit=20", value)
-			}
-		case "linked":
-			if value != "true" && value != "false" {
-				return f, fmt.Errorf("linked: %q is neither true nor false", value)
-			}
-			f.Linked = value == "true"
-		case "host":
-			if f.Host, err = ParseHost(value); err != nil {
-				return f, fmt.Errorf("host: %w", err)
-			}
-		default:
-			return f, fmt.Errorf("unknown parameter %q; the parameters are limit, linked and host", name)
+		if err := f.Set(name, values[0]); err != nil {
+			return f, err
 		}
 	}
 	return f, nil
 }
 
-// ParseHost returns a host, with or without a port, as a report has it.
-func ParseHost(s string) (string, error) {
-	host := strings.ToLower(s)
-	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
-		host = "[" + host + "]"
+// Set sets one of the parameters limit, link and host.
+func (f *Filter) Set(name, value string) (err error) {
+	switch name {
+	case "limit":
+		if f.limit, err = strconv.Atoi(value); err != nil || f.limit < 1 {
+			return fmt.Errorf("limit: %q is not a number of addresses; write it as in limit=20", value)
+		}
+	case "link":
+		if value != "own" && value != "other" && value != "any" {
+			return fmt.Errorf("link: %q is not a kind of link; it is own, other or any", value)
+		}
+		f.link = value
+	case "host":
+		host := strings.ToLower(value)
+		if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
+			host = "[" + host + "]"
+		}
+		if !uri.ValidAuthority(host) {
+			return fmt.Errorf("host: %q is not a host; write it as in www.example.com, localhost:8080 or ::1", value)
+		}
+		f.host = host
+	default:
+		return fmt.Errorf("unknown parameter %q; the parameters are limit, link and host", name)
 	}
-	if !uri.ValidAuthority(host) {
-		return "", fmt.Errorf("%q is not a host; write it as in www.example.com, localhost:8080 or ::1", s)
-	}
-	return host, nil
-}
-
-// Query returns the filter as ParseFilter takes it.
-func (f Filter) Query() string {
-	params := make(url.Values)
-	if f.Limit > 0 {
-		params.Set("limit", strconv.Itoa(f.Limit))
-	}
-	if f.Linked {
-		params.Set("linked", "true")
-	}
-	if f.Host != "" {
-		params.Set("host", f.Host)
-	}
-	return params.Encode()
+	return nil
 }
 
 // Apply removes from a report what the filter does not choose.
 func (f Filter) Apply(r *Report) {
-	r.Addresses = slices.DeleteFunc(r.Addresses, func(a Address) bool {
-		withoutPort := a.Host[:max(strings.LastIndexByte(a.Host, ':'), 0)]
-		return f.Linked && a.Linked == 0 || f.Host != "" && f.Host != a.Host && f.Host != withoutPort
-	})
-	if f.Limit > 0 && f.Limit < len(r.Addresses) {
-		r.Addresses = r.Addresses[:f.Limit]
+	before := len(r.Addresses)
+	r.Addresses = slices.DeleteFunc(r.Addresses, func(a Address) bool { return !f.chooses(&a) })
+	if f.limit > 0 && f.limit < len(r.Addresses) {
+		r.Addresses = r.Addresses[:f.limit]
 	}
+	r.Partial = r.Partial || len(r.Addresses) < before
+}
+
+func (f Filter) chooses(a *Address) bool {
+	own, other := a.Links.Own.Count > 0, a.Links.Other.Count > 0
+	switch {
+	case f.link == "own" && !own, f.link == "other" && !other, f.link == "any" && !own && !other:
+		return false
+	case f.host == "" || f.host == a.Host:
+		return true
+	}
+	return f.host == a.Host[:max(strings.LastIndexByte(a.Host, ':'), 0)] // without the port
 }

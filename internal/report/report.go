@@ -7,6 +7,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -14,7 +15,10 @@ import (
 // Report says which addresses were missed, the most frequent first.
 type Report struct {
 	Since     time.Time `json:"since"`
-	Count     uint64    `json:"count"` // of all addresses, even of those that are not in Addresses
+	Count     uint64    `json:"count"`             // of all addresses, even of those that are not in Addresses
+	Capacity  int       `json:"capacity"`          // how many addresses there was room for
+	Floor     uint64    `json:"floor"`             // how often an address may have been missed that there was no room for
+	Partial   bool      `json:"partial,omitempty"` // whether a Filter left addresses out
 	Addresses []Address `json:"addresses"`
 }
 
@@ -24,20 +28,37 @@ type Address struct {
 	Path      string    `json:"path"`
 	Count     uint64    `json:"count"`
 	Overcount uint64    `json:"overcount"` // by how much Count may be too high
-	Causes    Causes    `json:"causes"`
-	Kept      uint64    `json:"kept"`       // 404 responses that passed
-	KeptPages uint64    `json:"kept_pages"` // those of them that `replace pages` would have replaced
-	Linked    uint64    `json:"linked"`     // by requests that a link led to
-	LastLink  string    `json:"last_link"`
+	Outcomes  Outcomes  `json:"outcomes"`  // which add up to Count less Overcount
+	Links     Links     `json:"links"`
 	First     time.Time `json:"first"`
 	Last      time.Time `json:"last"`
 }
 
-// Causes says how many pages were written for each cause.
-type Causes struct {
-	Unanswered uint64 `json:"unanswered"`
-	Error      uint64 `json:"error"`
-	Response   uint64 `json:"response"`
+// Outcomes says how many requests had which [Outcome].
+type Outcomes struct {
+	Unanswered  uint64 `json:"unanswered"`
+	Error       uint64 `json:"error"`
+	Response    uint64 `json:"response"`
+	Passed      uint64 `json:"passed"`
+	Replaceable uint64 `json:"replaceable"`
+}
+
+// Links says how many requests came by which [Link]. The others came by none.
+type Links struct {
+	Own   LinkCount `json:"own"`
+	Other LinkCount `json:"other"`
+}
+
+// LinkCount says how many links of a kind led to an address, and which was the last: a URL without user information, query
+// and fragment.
+type LinkCount struct {
+	Count uint64 `json:"count"`
+	Last  string `json:"last"`
+}
+
+// Parse reads a report in JSON.
+func Parse(body []byte) (r Report, err error) {
+	return r, json.Unmarshal(body, &r)
 }
 
 // sort sorts the addresses: the most frequent first, and of equally frequent ones the one that was missed last.

@@ -30,29 +30,31 @@ const columnGap = 2
 
 // writeRows writes a head and a row for each address.
 func (r *Report) writeRows(b *bytes.Buffer, width int) {
-	rows := [][]string{{"COUNT", "WHY", "LINKS", "LAST LINK", "ADDRESS"}}
+	rows := [][]string{{"COUNT", "WHY", "OWN", "OTHER", "LAST LINK", "ADDRESS"}}
 	for _, a := range r.Addresses {
 		count := fmt.Sprint(a.Count)
 		if a.Overcount > 0 {
 			count = fmt.Sprintf("%d-%d", a.Count-a.Overcount, a.Count)
 		}
-		rows = append(rows, []string{count, a.why(), fmt.Sprint(a.Linked), cmp.Or(Printable(a.LastLink), "-"), Printable(a.Host + a.Path)})
+		own, other := a.Links.Own, a.Links.Other
+		last := Printable(cmp.Or(own.Last, other.Last, "-")) // the mistake is mended on a page of one's own
+		rows = append(rows, []string{count, a.why(), fmt.Sprint(own.Count), fmt.Sprint(other.Count), last, Printable(a.Host + a.Path)})
 	}
 	if width > 0 {
-		var widest [5]int
+		var widest [6]int
 		for _, row := range rows {
 			row[1] = shorten(row[1], max(width/3, len("unanswered")))
 			for column, cell := range row {
 				widest[column] = max(widest[column], len(cell))
 			}
 		}
-		// what the first three columns leave is for the last link and the address, which gets two thirds if it needs them
-		left := width - widest[0] - widest[1] - widest[2] - 4*columnGap
-		address := max(min(widest[4], max(left-widest[3], left*2/3)), len("ADDRESS"))
+		// what the first four columns leave is for the last link and the address, which gets two thirds if it needs them
+		left := width - widest[0] - widest[1] - widest[2] - widest[3] - 5*columnGap
+		address := max(min(widest[5], max(left-widest[4], left*2/3)), len("ADDRESS"))
 		link := max(left-address, len("LAST LINK"))
 		address = max(min(address, left-link), len("ADDRESS"))
 		for _, row := range rows {
-			row[3], row[4] = shorten(row[3], link), shorten(row[4], address)
+			row[4], row[5] = shorten(row[4], link), shorten(row[5], address)
 		}
 	}
 	t := tabwriter.NewWriter(b, 0, 0, columnGap, ' ', 0)
@@ -68,7 +70,8 @@ func (a *Address) why() string {
 		n    uint64
 		name string
 	}
-	kinds := []kind{{a.Causes.Unanswered, "unanswered"}, {a.Causes.Error, "error"}, {a.Causes.Response, "response"}, {a.Kept - a.KeptPages, "kept"}, {a.KeptPages, "kept page"}}
+	o := a.Outcomes
+	kinds := []kind{{o.Unanswered, "unanswered"}, {o.Error, "error"}, {o.Response, "response"}, {o.Passed, "passed"}, {o.Replaceable, "replaceable"}}
 	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(b.n, a.n) })
 	var names, parts []string
 	for _, k := range kinds {

@@ -12,9 +12,9 @@ import (
 var someReport = Report{
 	Since: time.Date(2026, 1, 2, 3, 4, 5, 6, time.Local), Count: 1234,
 	Addresses: []Address{
-		{Host: "www.example.com", Path: "/old", Count: 1042, Causes: Causes{Unanswered: 1042}, Linked: 17, LastLink: "https://www.example.com/blog"},
-		{Host: "www.example.com", Path: "/shop/" + strings.Repeat("x", 40), Count: 9, Causes: Causes{Response: 7}, Kept: 2, KeptPages: 2},
-		{Host: "", Path: "urn:x", Count: 7, Overcount: 6, Causes: Causes{Error: 1}},
+		{Host: "www.example.com", Path: "/old", Count: 1042, Outcomes: Outcomes{Unanswered: 1042}, Links: Links{LinkCount{17, "https://www.example.com/blog"}, LinkCount{3, "https://search.example/"}}},
+		{Host: "www.example.com", Path: "/shop/" + strings.Repeat("x", 40), Count: 9, Outcomes: Outcomes{Response: 7, Replaceable: 2}},
+		{Host: "", Path: "urn:x", Count: 7, Overcount: 6, Outcomes: Outcomes{Error: 1}, Links: Links{Other: LinkCount{1, "https://search.example/"}}},
 	},
 }
 
@@ -30,15 +30,15 @@ func table(t *testing.T, r Report, width int) string {
 func TestTableHasARowForEachAddress(t *testing.T) {
 	const head = "1234 404s since 2026-01-02 03:04:05\n\n"
 	for width, want := range map[int]string{
-		0: head + `COUNT  WHY                      LINKS  LAST LINK                     ADDRESS
-1042   unanswered               17     https://www.example.com/blog  www.example.com/old
-9      7 response, 2 kept page  0      -                             www.example.com/shop/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-1-7    error                    0      -                             urn:x
+		0: head + `COUNT  WHY                        OWN  OTHER  LAST LINK                     ADDRESS
+1042   unanswered                 17   3      https://www.example.com/blog  www.example.com/old
+9      7 response, 2 replaceable  0    0      -                             www.example.com/shop/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+1-7    error                      0    1      https://search.example/       urn:x
 `,
-		80: head + `COUNT  WHY                      LINKS  LAST LINK      ADDRESS
-1042   unanswered               17     https://ww...  www.example.com/old
-9      7 response, 2 kept page  0      -              www.example.com/shop/xx...
-1-7    error                    0      -              urn:x
+		80: head + `COUNT  WHY                        OWN  OTHER  LAST LINK    ADDRESS
+1042   unanswered                 17   3      https://...  www.example.com/old
+9      7 response, 2 replaceable  0    0      -            www.example.com/sh...
+1-7    error                      0    1      https://...  urn:x
 `,
 	} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
@@ -59,11 +59,11 @@ func TestTableHasARowForEachAddress(t *testing.T) {
 func TestTableFitsTheTerminal(t *testing.T) {
 	full := Address{
 		Host: "www.example.com", Path: "/" + strings.Repeat("x", 280), Count: 100_000, Overcount: 12_345,
-		Causes: Causes{Unanswered: 30_000, Error: 200, Response: 8_000}, Kept: 70_000, KeptPages: 30_001,
-		Linked: 17_000, LastLink: "https://www.example.com/" + strings.Repeat("y", 270),
+		Outcomes: Outcomes{Unanswered: 30_000, Error: 200, Response: 8_000, Passed: 39_999, Replaceable: 30_001},
+		Links:    Links{LinkCount{17_000, "https://www.example.com/" + strings.Repeat("y", 230)}, LinkCount{12_345, "https://search.example/"}},
 	}
 	r := Report{Since: someReport.Since, Count: 300_000, Addresses: append([]Address{full}, someReport.Addresses...)}
-	for width := 64; width <= 500; width++ {
+	for width := 74; width <= 500; width++ {
 		lines := strings.Split(strings.TrimSuffix(table(t, r, width), "\n"), "\n")
 		if len(lines) != 7 {
 			t.Fatalf("with a width of %d, got %d lines, want 7", width, len(lines))
@@ -78,7 +78,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 			t.Errorf("with a width of %d, the longest line has %d characters", width, longest)
 		}
 	}
-	if got := table(t, r, 80); !strings.Contains(got, "39999 kept, 30") {
+	if got := table(t, r, 80); !strings.Contains(got, "39999 passed, 3") {
 		t.Errorf("the most frequent reason is not the first:\n%s", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 // TestTableDoesNothingToTheTerminal prints what no Caddy says.
 func TestTableDoesNothingToTheTerminal(t *testing.T) {
 	evil := "\x1b[2J\r\n\t\x7f\u009b31m\u202e\xff\x00"
-	r := Report{Since: someReport.Since, Count: 1, Addresses: []Address{{Host: evil, Path: "/" + evil, Count: 1, Linked: 1, LastLink: evil}}}
+	r := Report{Since: someReport.Since, Count: 1, Addresses: []Address{{Host: evil, Path: "/" + evil, Count: 1, Links: Links{Own: LinkCount{1, evil}}}}}
 	for _, width := range []int{0, 80, 1} {
 		got := table(t, r, width)
 		if strings.Count(got, "\n") != 4 || strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), func(r rune) bool { return r > '~' || unicode.IsControl(r) }) {

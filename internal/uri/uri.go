@@ -46,16 +46,41 @@ func AppendTarget(b []byte, target string) []byte { return AppendEncoded(b, targ
 // AppendEncoded appends s, percent-encoding every byte that is not allowed. What is percent-encoded already stays as it
 // is.
 func AppendEncoded(b []byte, s string, allowed *Bytes) []byte {
-	const hex = "0123456789ABCDEF"
 	done := 0
 	for i := range len(s) {
-		if c := s[i]; !allowed[c] && !(c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2])) {
+		if !stays(s, i, allowed) {
 			b = append(b, s[done:i]...)
-			b = append(b, '%', hex[c>>4], hex[c&15])
+			b = append(b, '%', hex[s[i]>>4], hex[s[i]&15])
 			done = i + 1
 		}
 	}
 	return append(b, s[done:]...)
+}
+
+const hex = "0123456789ABCDEF"
+
+// stays reports whether the byte of s at i needs no percent-encoding.
+func stays(s string, i int, allowed *Bytes) bool {
+	return allowed[s[i]] || s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2])
+}
+
+// EqualTarget reports whether b is what AppendTarget makes of a target.
+func EqualTarget(b []byte, target string) bool {
+	for i := range len(target) {
+		switch c := target[i]; {
+		case stays(target, i, &targetBytes):
+			if len(b) == 0 || b[0] != c {
+				return false
+			}
+			b = b[1:]
+		default:
+			if len(b) < len("%XX") || b[0] != '%' || b[1] != hex[c>>4] || b[2] != hex[c&15] {
+				return false
+			}
+			b = b[len("%XX"):]
+		}
+	}
+	return len(b) == 0
 }
 
 func isHex(c byte) bool {
