@@ -19,10 +19,12 @@ import (
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	rw := newResponseWriter(w, r, h)
 	err := rw.serve(next)
+	if rw.state == passed {
+		return err
+	}
+
 	handled := handledError(r)
 	switch {
-	case rw.state == passed:
-		return err
 	case rw.state == replaced:
 		rw.answer(causeResponse, nil)
 	case rw.state == errorStatus:

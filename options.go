@@ -248,10 +248,23 @@ func localAuthority(ctx context.Context) string {
 	return "localhost"
 }
 
-// causePlaceholder holds the cause of the page that was written for a request; it is empty where none was.
-const causePlaceholder = "http.not_found.cause"
+// What a not_found decides about a 404 stands in the replacer, for the log and for the other not_found handlers that the
+// response passes on its way.
+const (
+	// causePlaceholder holds the cause of the page that was written. Where none was, it is empty: a string before anything
+	// is decided, and passes once a response passes.
+	causePlaceholder = "http.not_found.cause"
 
-// noCause makes the placeholder known, and empty, until it is set.
+	// inRoutePlaceholder is set once something was decided in a response route of intercept.
+	inRoutePlaceholder = "http.not_found.in_response_route"
+
+	// countedPlaceholder is set once a 404 response that passed is counted.
+	countedPlaceholder = "http.not_found.counted"
+)
+
+type passes string
+
+// noCause makes the placeholder of the cause known, and empty, until it is set.
 func noCause(key string) (any, bool) {
 	if key == causePlaceholder {
 		return "", true
@@ -259,44 +272,35 @@ func noCause(key string) (any, bool) {
 	return nil, false
 }
 
-// cause returns the name of the cause of the page that was written for the request; it is empty if none was.
-func (r *clientRequest) cause() string {
-	name, _ := r.replacer.GetString(causePlaceholder)
-	return name
-}
-
-// A not_found that decides about a 404 says so to the others that its response passes on its way, in the replacer.
-const (
-	// decidedPlaceholder is set once it was decided, to whether that was in a response route of intercept.
-	decidedPlaceholder = "http.not_found.decided"
-
-	// countedPlaceholder is set once a 404 response that passed is counted.
-	countedPlaceholder = "http.not_found.counted"
-)
-
-// decide says that a 404 is a page, with a name of a cause, or a response that passes, with nil.
+// decide says that a 404 becomes a page, with the name of its cause, or passes, with passes("").
 func (r *clientRequest) decide(cause any) {
-	r.replacer.Set(decidedPlaceholder, r.isIntercepted())
-	if cause != nil {
-		r.replacer.Set(causePlaceholder, cause)
+	r.replacer.Set(causePlaceholder, cause)
+	if r.isIntercepted() {
+		r.replacer.Set(inRoutePlaceholder, true)
 	}
 }
 
 // isDecided reports whether another not_found further down the chain has decided about the 404 that arrives. If
 // intercept has made a response of its own since, nobody has.
 func (r *clientRequest) isDecided() bool {
-	inRoute, decided := r.replacer.Get(decidedPlaceholder)
-	if decided && inRoute == false && r.isIntercepted() {
+	if cause, _ := r.replacer.Get(causePlaceholder); cause == "" {
+		return false
+	}
+	if _, inRoute := r.replacer.Get(inRoutePlaceholder); !inRoute && r.isIntercepted() {
 		r.forget()
 		return false
 	}
-	return decided
+	return true
 }
 
 // forget forgets what was decided.
-func (r *clientRequest) forget() {
-	r.replacer.Delete(decidedPlaceholder)
-	r.replacer.Delete(causePlaceholder)
+func (r *clientRequest) forget() { r.replacer.Delete(causePlaceholder) }
+
+// cause returns the name of the cause of the page that was written for the request; it is empty if none was.
+func (r *clientRequest) cause() string {
+	cause, _ := r.replacer.Get(causePlaceholder)
+	name, _ := cause.(string)
+	return name
 }
 
 // isIntercepted reports whether intercept has taken a response, and runs its response routes or ran them.

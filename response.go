@@ -196,7 +196,7 @@ func (rw *responseWriter) replaces() bool {
 		if replaces {
 			return true
 		}
-		rw.request.decide(nil)
+		rw.request.decide(passes(""))
 	}
 	rw.passed404 = rw.handler.Report
 	rw.replaceable = rw.passed404 && rw.isReplaceable()
