@@ -286,11 +286,8 @@ func (r *clientRequest) isDecided() bool {
 	if cause, _ := r.replacer.Get(causePlaceholder); cause == "" {
 		return false
 	}
-	if _, inRoute := r.replacer.Get(inRoutePlaceholder); !inRoute && r.isIntercepted() {
-		r.forget()
-		return false
-	}
-	return true
+	_, inRoute := r.replacer.Get(inRoutePlaceholder)
+	return inRoute || !r.isIntercepted()
 }
 
 // forget forgets what was decided.
