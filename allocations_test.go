@@ -50,7 +50,7 @@ func TestAllocations(t *testing.T) {
 	answering, nothing := compile(t, "not_found", nil), compile(t, "calls_next", nil)
 	for _, accept := range []string{"*/*", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/markdown, text/html, */*"} {
 		for _, target := range []string{benchmarkTarget, "/" + strings.Repeat("<", 2_000)} {
-			r := incoming(t, "/", "Accept: "+accept)
+			r := incoming(t, "/", "Accept: "+accept, "Referer: https://www.example.com/blog?x")
 			r.RequestURI = target
 			if got := answering.allocations(t, r) - nothing.allocations(t, r); got > 4 {
 				t.Errorf("the page for %s, %.20s: got %v allocations, want at most 4", accept, target, got)

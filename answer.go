@@ -48,15 +48,14 @@ func (rw *responseWriter) answer(c cause, err error) {
 	h := rw.handler
 	rw.request.decide(causeValues[c])
 	rw.request.markHandled()
-	h.counter[c].Inc()
 
 	asked := rw.request.asked()
 	p := h.pages.Make(asked, rw.request.replacer)
 	defer p.Free()
+	link := report.LinkOf(rw.request.referer, p.URI, asked.Authority)
+	h.counter[c][link].Inc()
 	if h.Report {
-		missed.Add(report.Miss{
-			Address: p.URI, Referer: rw.request.referer, Link: report.LinkOf(rw.request.referer, p.URI), Outcome: outcomes[c],
-		})
+		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
 	}
 	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
 	if rep.TemplateError != nil {

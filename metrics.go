@@ -4,11 +4,13 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// pageCounter counts the pages written, by cause. Its label has only the fixed set of causes for values, so no
-// client can add a time series.
-type pageCounter [numCauses]prometheus.Counter
+// pageCounter counts the pages written, by cause and by what led to the address. Its labels have only fixed sets of
+// values, so no client can add a time series. All of them are there from the start: a rate sees the first page, too.
+type pageCounter [numCauses][report.NumLinks]prometheus.Counter
 
 // newPageCounter registers caddy_not_found_pages_total, or finds it if another handler of the same config has
 // registered it.
@@ -17,8 +19,8 @@ func newPageCounter(registry *prometheus.Registry) (pageCounter, error) {
 		Namespace: "caddy",
 		Subsystem: "not_found",
 		Name:      "pages_total",
-		Help:      "Number of 404 pages written, by cause.",
-	}, []string{"cause"})
+		Help:      "Number of 404 pages written, by cause and by the kind of link that led to the address.",
+	}, []string{"cause", "link"})
 
 	if err := registry.Register(vec); err != nil {
 		registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err)
@@ -32,7 +34,9 @@ func newPageCounter(registry *prometheus.Registry) (pageCounter, error) {
 
 	var counter pageCounter
 	for c, name := range causeNames {
-		counter[c] = vec.WithLabelValues(name)
+		for link := range report.NumLinks {
+			counter[c][link] = vec.WithLabelValues(name, link.String())
+		}
 	}
 	return counter, nil
 }

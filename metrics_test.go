@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 // TestHandlersShareTheCounter registers the counter twice, as two handlers of one config do.
@@ -15,7 +17,7 @@ func TestHandlersShareTheCounter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counter[causeError].Inc()
+		counter[causeError][report.OwnLink].Inc()
 	}
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {
@@ -23,9 +25,18 @@ func TestHandlersShareTheCounter(t *testing.T) {
 	}
 	got := make(map[string]float64)
 	for _, series := range families[0].GetMetric() {
-		got[series.GetLabel()[0].GetValue()] = series.GetCounter().GetValue()
+		name := ""
+		for _, label := range series.GetLabel() {
+			name += label.GetName() + "=" + label.GetValue() + " "
+		}
+		got[name] = series.GetCounter().GetValue()
 	}
-	if want := map[string]float64{"unanswered": 0, "error": 2, "response": 0}; !maps.Equal(got, want) {
+	want := map[string]float64{
+		"cause=unanswered link=own ": 0, "cause=unanswered link=other ": 0, "cause=unanswered link=none ": 0,
+		"cause=error link=own ": 2, "cause=error link=other ": 0, "cause=error link=none ": 0,
+		"cause=response link=own ": 0, "cause=response link=other ": 0, "cause=response link=none ": 0,
+	}
+	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

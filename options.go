@@ -170,9 +170,8 @@ type clientRequest struct {
 	replacer *caddy.Replacer
 	vars     map[string]any // Caddy's variables, see caddyhttp.GetVar
 
-	host, accept                  string
+	host, accept, referer         string
 	forwardedHost, forwardedProto string // of a trusted proxy: the last line, as reverse_proxy takes it
-	referer                       string // only for the report
 }
 
 func newClientRequest(r *http.Request) clientRequest {
@@ -189,6 +188,9 @@ func newClientRequest(r *http.Request) clientRequest {
 		c.accept = accept[0]
 	} else {
 		c.accept = strings.Join(accept, ",") // several lines are one list (RFC 9110, section 5.3)
+	}
+	if referer := r.Header["Referer"]; len(referer) > 0 {
+		c.referer = referer[0]
 	}
 	return c
 }

@@ -78,9 +78,6 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 	if isNotFound(handledError(r)) {
 		rw.errorHeader = maps.Clone(header)
 	}
-	if referer := r.Header["Referer"]; h.Report && len(referer) > 0 {
-		rw.request.referer = referer[0]
-	}
 	rw.request.forget() // what another not_found decided that this one is not around
 	rw.request.replacer.Map(noCause)
 	return rw
@@ -223,14 +220,14 @@ func (rw *responseWriter) countPassed() {
 	}
 	rw.request.replacer.Set(countedPlaceholder, true)
 	var b [512]byte // for most addresses
-	address := rw.handler.pages.AppendURI(b[:0], rw.request.asked(), rw.request.replacer)
+	asked := rw.request.asked()
+	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer)
 	outcome := report.Passed
 	if rw.replaceable {
 		outcome = report.Replaceable
 	}
-	missed.Add(report.Miss{
-		Address: address, Referer: rw.request.referer, Link: report.LinkOf(rw.request.referer, address), Outcome: outcome,
-	})
+	link := report.LinkOf(rw.request.referer, address, asked.Authority)
+	missed.Add(report.Miss{Address: address, Referer: rw.request.referer, Link: link, Outcome: outcome})
 }
 
 // isForPeople reports whether a response with these header fields is something that people look at, or nothing at

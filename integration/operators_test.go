@@ -23,32 +23,57 @@ http://b.test:0 {
 }
 http://metrics.test:0 {
 	metrics
+}
+http://base.test:0 {
+	not_found {
+		base_url https://www.base.test
+	}
+	request_header -Referer
 }`)
 	for _, path := range []string{"/unanswered", "/error", "/response", "/response", "/passed", "/unanswered", "/unanswered"} {
 		s.Get(t, "http://a.test"+path)
 	}
 	s.Get(t, "http://b.test/unanswered", "Accept: application/json") // counted with those of the other handler
+	for _, tt := range []struct{ url, referer string }{
+		{"http://b.test/own", "http://b.test/page"},
+		{"http://b.test/own", "https://B.test:443/page?x#y"}, // a proxy in front may have changed the scheme
+		{"http://base.test/own", "https://www.base.test/page"},
+		{"http://base.test/own", "http://base.test/page"},
+		{"http://b.test/other", "http://a.test/page"},
+		{"http://b.test/itself", "http://b.test/itself"},
+		{"http://b.test/none", "about:blank"},
+	} {
+		s.Get(t, tt.url, "Referer: "+tt.referer)
+	}
+	s.Get(t, "http://a.test/response", "Referer: http://a.test/page")
+	s.Get(t, "http://a.test/passed", "Referer: http://a.test/page")
 
 	t.Run("metrics", func(t *testing.T) {
 		metrics := s.Get(t, "http://metrics.test/").Content
 		for _, line := range []string{
 			"# TYPE caddy_not_found_pages_total counter",
-			`caddy_not_found_pages_total{cause="unanswered"} 4`,
-			`caddy_not_found_pages_total{cause="error"} 1`,
-			`caddy_not_found_pages_total{cause="response"} 2`,
+			`caddy_not_found_pages_total{cause="unanswered",link="own"} 4`,
+			`caddy_not_found_pages_total{cause="unanswered",link="other"} 1`,
+			`caddy_not_found_pages_total{cause="unanswered",link="none"} 6`,
+			`caddy_not_found_pages_total{cause="error",link="own"} 0`,
+			`caddy_not_found_pages_total{cause="error",link="other"} 0`,
+			`caddy_not_found_pages_total{cause="error",link="none"} 1`,
+			`caddy_not_found_pages_total{cause="response",link="own"} 1`,
+			`caddy_not_found_pages_total{cause="response",link="other"} 0`,
+			`caddy_not_found_pages_total{cause="response",link="none"} 2`,
 		} {
 			if !strings.Contains(metrics, line+"\n") {
 				t.Errorf("the metrics lack %s", line)
 			}
 		}
-		if series := strings.Count(metrics, "caddy_not_found_pages_total{"); series != 3 {
-			t.Errorf("got %d series, want one for each cause", series)
+		if series := strings.Count(metrics, "caddy_not_found_pages_total{"); series != 9 {
+			t.Errorf("got %d series, want one for each cause and kind of link", series)
 		}
 	})
 
 	t.Run("access log", func(t *testing.T) {
 		want := map[string]string{"/unanswered": "unanswered", "/error": "error", "/response": "response", "/passed": ""}
-		for _, entry := range s.Logs.WaitForHost(t, "handled request", "a.test", 7) {
+		for _, entry := range s.Logs.WaitForHost(t, "handled request", "a.test", 9) {
 			uri := entry["request"].(map[string]any)["uri"].(string)
 			if entry["cause"] != want[uri] {
 				t.Errorf("%s: got the cause %v, want %s", uri, entry["cause"], want[uri])
@@ -64,8 +89,8 @@ http://metrics.test:0 {
 	})
 
 	t.Run("debug log", func(t *testing.T) {
-		entries := s.Logs.WaitFor(t, "wrote the 404 page", 7)
-		if len(entries) != 7 {
+		entries := s.Logs.WaitFor(t, "wrote the 404 page", 15)
+		if len(entries) != 15 {
 			t.Errorf("got %d entries, want one for each page", len(entries))
 		}
 		for _, entry := range entries {
