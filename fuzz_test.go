@@ -29,6 +29,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -207,9 +208,10 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "x:/me@//b.test/@//[/?y", "a.test", "", "", false, false, false, false)
 	f.Add("A <b>\"\xff", "/\xff?\u20ac", "b\u00fccher.test", "gopher", "\"><script>", true, false, true, false)
 
-	h := provision(f, &Handler{})
+	h := provision(f, &Handler{Report: true})
 	h.logger = zap.NewNop()
 	f.Fuzz(func(t *testing.T, method, target, host, forwardedProto, forwardedHost string, trusted, secure, http2, http10 bool) {
+		missed.Take()
 		r, err := sentRequest{method, target, host, forwardedProto, forwardedHost, trusted, secure, http2, http10}.received()
 		if err != nil {
 			skipInput(t, err)
@@ -261,6 +263,16 @@ func FuzzRequest(f *testing.F) {
 			if head := ask(http.MethodHead, representation.MediaType); head.Content != "" || !reflect.DeepEqual(head.Header, res.Header) {
 				t.Errorf("HEAD: got %v %q, want %v as for GET, and no body", head.Header, head.Content, res.Header)
 			}
+		}
+
+		// whatever a client sends, the report can be read
+		missing, _ := missed.Snapshot()
+		body, err := json.Marshal(missing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, err := report.Parse(body); err != nil || len(read.Addresses) != 1 {
+			t.Errorf("the report %s is read as %+v, %v", body, read, err)
 		}
 	})
 }

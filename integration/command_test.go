@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -305,6 +307,12 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 	})
 }
 
+// reportOf returns a report of one address without a host, in JSON.
+func reportOf(count uint64, path string) string {
+	return fmt.Sprintf(`{"since":"2026-01-02T03:04:05Z","count":%d,"capacity":1000,"floor":0,"addresses":[`+
+		`{"host":"","path":"%s","count":%[1]d,"overcount":0,"outcomes":{"error":%[1]d},"first":"2026-01-02T03:04:06Z","last":"2026-01-02T03:04:07Z"}]}`, count, path)
+}
+
 // TestReportCommand prints the report of the Caddy that runs in this process.
 func TestReportCommand(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\nerror /error 404\n}")
@@ -406,6 +414,14 @@ func TestReportCommand(t *testing.T) {
 	}
 	t.Run("mistakes", func(t *testing.T) {
 		nobody := "127.0.0.1:" + testcaddy.FreePort(t)
+		whole, huge := testcaddy.TempFile(t, "whole.json", reportOf(1, "/x")), testcaddy.TempFile(t, "huge.json", reportOf(math.MaxUint64, "/x"))
+		hostile := testcaddy.TempFile(t, "hostile.json", reportOf(1, `/\u001b[2J\u0007\n\u009b`))
+		partial := testcaddy.TempFile(t, "partial.json", strings.Replace(reportOf(1, "/x"), "{", `{"partial":true,`, 1))
+		t.Cleanup(func() {
+			if r := s.report(t, ""); r.Count != 27 {
+				t.Errorf("after a mistake, the report has %d misses, want 27 as before", r.Count)
+			}
+		})
 		for name, tt := range map[string]struct {
 			flags []string
 			why   string
@@ -423,7 +439,17 @@ func TestReportCommand(t *testing.T) {
 			"reset of a host":  {[]string{"--reset", "--host=a.test"}, "reset: it prints the whole report, because what it left out would be lost; leave out --limit, --link and --host"},
 			"reset of links":   {[]string{"--reset", "--link=own"}, "reset: it prints the whole report"},
 			"reset of some":    {[]string{"--reset", "--limit=20"}, "reset: it prints the whole report"},
-			"argument":         {[]string{"/old"}, `unknown command "/old" for "caddy not-found report"`},
+			"no file":          {[]string{"/nowhere/old.json"}, "reading a report: open /nowhere/old.json: no such file or directory"},
+			"no report":        {[]string{config}, "the report in " + config + ": invalid character"},
+			"partial report":   {[]string{partial}, "the report in " + partial + ": it is partial, because a limit or a filter left addresses out; give the whole report"},
+			"hostile report":   {[]string{hostile}, `\"/\\x1b[2J\\a\\n\\u009b\" is not an address as a report has it`},
+			"one of several":   {[]string{whole, "/nowhere/old.json"}, "reading a report: open /nowhere/old.json"},
+			"too many":         {[]string{huge, whole}, "merging the reports: the counts of the reports add up to too large a number"},
+			"file twice":       {[]string{whole, whole}, `is given twice, and would be counted twice; give it once`},
+			"address twice":    {[]string{"--address=" + s.admin, "--address=" + s.admin}, `is given twice`},
+			"empty input":      {[]string{"-"}, "the report in standard input: unexpected end of JSON input"},
+			"reset of a file":  {[]string{"--reset", whole}, "is a file, which cannot begin again; leave it out"},
+			"reset of two":     {[]string{"--reset", "--address=" + s.admin, "--address=" + nobody}, "asking the admin API at " + nobody},
 			"unknown flag":     {[]string{"--sort"}, "unknown flag: --sort"},
 			"not of not_found": {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "404 page not found"},
 		} {
@@ -448,11 +474,8 @@ func TestReportCommand(t *testing.T) {
 		fails(t, report(t, "--address", answers(500, "\x1b[2J\x00")), "HTTP 500")
 		failing := answers(500, `{"error":"\u001b[2J\u0000"}`)
 		fails(t, report(t, "--address", failing), "the admin API at "+failing+": ?[2J?")
-		strange := answers(200, `{"count":1,"addresses":[{"path":"/\u001b[2J\u0007\n\u009b","links":{"own":{"count":1,"last":"\r\u001b"}}}]}`)
-		stdout, _, code := run(t, report(t, "--address", strange))
-		if code != 0 || !strings.Contains(stdout, "/?[2J???") || strings.ContainsFunc(strings.ReplaceAll(stdout, "\n", ""), isControl) {
-			t.Errorf("got the exit code %d and %q", code, stdout)
-		}
+		strange := answers(200, reportOf(1, `/\u001b[2J\u0007\n\u009b`))
+		fails(t, report(t, "--address", strange), `the report of `+strange+`: \"/\\x1b[2J\\a\\n\\u009b\" is not an address as a report has it`)
 	})
 
 	t.Run("output that fails", func(t *testing.T) {
@@ -499,7 +522,7 @@ func TestReportCommand(t *testing.T) {
 		t.Helper()
 		cmd := report(t, append(flags, "--address", address, "--reset")...)
 		stderr, code := run(cmd)
-		name := regexp.MustCompile(`counting has begun again, and what was counted before is in (` + regexp.QuoteMeta(cmd.Dir) + `/not-found-report-\w+\.json)`).FindStringSubmatch(stderr)
+		name := regexp.MustCompile(`at ` + regexp.QuoteMeta(address) + `, counting has begun again, and what was counted before is in (` + regexp.QuoteMeta(cmd.Dir) + `/not-found-report-\w+\.json)`).FindStringSubmatch(stderr)
 		if code != 1 || !strings.Contains(stderr, why) || name == nil {
 			t.Fatalf("got the exit code %d and\n%s\nwant 1, %s, and the name of a file", code, stderr, why)
 		}
@@ -530,16 +553,17 @@ func TestReportCommand(t *testing.T) {
 		s.miss(t, "GET", "http://a.test/x")
 		cmd := report(t, "--address", s.admin, "--reset")
 		cmd.Env = append(cmd.Env, "TMPDIR=/nowhere")
-		if stderr, code := full(cmd); code != 1 || !strings.Contains(stderr, "no space left on device; saving it, now that counting has begun again: open /nowhere/") {
+		if stderr, code := full(cmd); code != 1 || !strings.Contains(stderr, "no space left on device; saving the report of "+s.admin+", now that counting has begun again: open /nowhere/") {
 			t.Errorf("got the exit code %d and\n%s", code, stderr)
 		}
 	})
 	t.Run("reset that breaks off", func(t *testing.T) {
 		breaks := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != "DELETE" {
-				t.Errorf("got the method %s", r.Method)
+			if r.Method == "GET" {
+				io.WriteString(w, reportOf(1, "/x"))
+				return
 			}
-			io.WriteString(w, `{"count":1,`)
+			io.WriteString(w, `{"count":1,`) // to DELETE
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
 		})
@@ -550,11 +574,125 @@ func TestReportCommand(t *testing.T) {
 			}
 			return stderr, code
 		}
-		saves(t, breaks, "reading the report: unexpected EOF", `{"count":1,`, printed)
+		saves(t, breaks, "reading the report of "+breaks+": unexpected EOF", `{"count":1,`, printed)
 	})
 	t.Run("no handler reports", func(t *testing.T) {
 		s.Reload(t, testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\nnot_found\n}", "admin "+s.admin)))
 		fails(t, report(t, "--address", s.admin), "the admin API at "+s.admin+": no not_found handler has report enabled; give one the option report")
+	})
+}
+
+// TestReportOfManyCaddys merges the reports of two processes, a file and standard input.
+func TestReportOfManyCaddys(t *testing.T) {
+	t.Parallel()
+	first, second := startNotFound(t, "--report"), startNotFound(t, "--report")
+	first.Get(t, "http://a.test/both", "Referer: http://a.test/blog")
+	first.Get(t, "http://a.test/both")
+	first.Get(t, "http://a.test/first")
+	second.Get(t, "http://a.test/both", "Referer: https://search.example/?q")
+	second.Get(t, "http://b.test/second", "Referer: http://b.test/blog")
+	full := testcaddy.TempFile(t, "full.json", strings.Replace(reportOf(5, "urn:x"), `"capacity":1000,"floor":0`, `"capacity":1,"floor":5`, 1))
+	report := func(flags ...string) *exec.Cmd {
+		cmd := command(t, append([]string{"not-found", "report", "--address", first.admin}, flags...)...)
+		cmd.Stdin = strings.NewReader(reportOf(1, "urn:y"))
+		return cmd
+	}
+	const head = "COUNT WHY OWN OTHER LAST LINK ADDRESS"
+	both := []string{"--address", second.admin}
+	files := append(both, full, "-")
+	for name, tt := range map[string]struct {
+		flags []string
+		want  []string
+	}{
+		"two addresses": {both, []string{
+			"5 404s since", "", head, "3 unanswered 1 1 http://a.test/blog a.test/both", "1 unanswered 1 0 http://b.test/blog b.test/second", "1 unanswered 0 0 - a.test/first",
+		}},
+		"with files": {files, []string{
+			"11 404s since 2026-01-02", "", head, "3-8 unanswered 1 1 http://a.test/blog a.test/both", "1-6 unanswered 1 0 http://b.test/blog b.test/second",
+			"1-6 unanswered 0 0 - a.test/first", "1-6 error 0 0 - urn:y", "5 error 0 0 - urn:x",
+		}},
+		"limited when merged": {append(files, "--limit=1"), []string{"11 404s since", "", head, "3-8 unanswered 1 1 http://a.test/blog a.test/both"}},
+		"own links":           {append(both, "--link=own", "--host=b.test"), []string{"5 404s since", "", head, "1 unanswered 1 0 http://b.test/blog b.test/second"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, code := run(t, report(tt.flags...))
+			lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+			if code != 0 || len(lines) != len(tt.want) {
+				t.Fatalf("got the exit code %d, %s and\n%s", code, stderr, stdout)
+			}
+			for i, line := range lines {
+				if got := strings.Join(strings.Fields(line), " "); got != tt.want[i] && (i > 0 || !strings.HasPrefix(got, tt.want[0])) {
+					t.Errorf("got the line %s, want %s", got, tt.want[i])
+				}
+			}
+		})
+	}
+
+	// what is merged is a report to merge, unless something is left out
+	merged, _, code := run(t, report(append(files, "--json", "--limit=0")...))
+	if code != 0 || !strings.Contains(merged, "\"count\": 11,\n\t\"capacity\": 1,\n\t\"floor\": 5,\n\t\"addresses\"") {
+		t.Errorf("got the exit code %d and\n%s", code, merged)
+	}
+	cmd := command(t, "not-found", "report", "--json", "--limit=0", "-")
+	cmd.Stdin = strings.NewReader(merged)
+	if again, stderr, code := run(t, cmd); code != 0 || again != merged {
+		t.Errorf("got the exit code %d, %s and\n%s\nwant\n%s", code, stderr, again, merged)
+	}
+	for _, flag := range []string{"--limit=1", "--host=b.test", "--link=own"} {
+		if partial, _, code := run(t, report("--json", flag)); code != 0 || !strings.Contains(partial, `"partial": true`) {
+			t.Errorf("%s: got the exit code %d and\n%s", flag, code, partial)
+		}
+	}
+
+	t.Run("one does not answer", func(t *testing.T) {
+		nobody := "127.0.0.1:" + testcaddy.FreePort(t)
+		for _, flags := range [][]string{{"--json"}, {"--reset"}} {
+			stdout, stderr, code := run(t, report(append(flags, "--address", second.admin, "--address", nobody)...))
+			if code != 1 || stdout != "" || !strings.Contains(stderr, "asking the admin API at "+nobody) {
+				t.Errorf("got the exit code %d, %q and\n%s", code, stdout, stderr)
+			}
+		}
+	})
+	t.Run("reset", func(t *testing.T) {
+		stdout, stderr, code := run(t, report("--address", second.admin, "--reset")) // which shows that nothing was reset above
+		if code != 0 || !strings.HasPrefix(stdout, "5 404s since") || strings.Count(stdout, "\n") != 6 {
+			t.Errorf("got the exit code %d, %s and\n%s", code, stderr, stdout)
+		}
+		if stdout, _, code := run(t, report("--address", second.admin)); code != 0 || !strings.HasPrefix(stdout, "0 404s since") {
+			t.Errorf("after it, got the exit code %d and\n%s", code, stdout)
+		}
+	})
+	t.Run("reset that cannot be printed", func(t *testing.T) {
+		first.Get(t, "http://a.test/first")
+		second.Get(t, "http://a.test/second")
+		cmd := report("--address", second.admin, "--reset")
+		stderr, code := runIntoFull(t, cmd)
+		names := regexp.MustCompile(regexp.QuoteMeta(cmd.Dir)+`/not-found-report-\w+\.json`).FindAllString(stderr, -1)
+		if code != 1 || len(names) != 2 || strings.Index(stderr, "at "+first.admin) > strings.Index(stderr, "at "+second.admin) {
+			t.Fatalf("got the exit code %d and\n%s\nwant the names of two files", code, stderr)
+		}
+		stdout, stderr, code := run(t, command(t, append([]string{"not-found", "report"}, names...)...))
+		if code != 0 || !strings.Contains(stdout, "a.test/first\n") || !strings.Contains(stdout, "a.test/second\n") {
+			t.Errorf("got the exit code %d, %s and\n%s", code, stderr, stdout)
+		}
+	})
+	t.Run("reset that fails for one", func(t *testing.T) {
+		first.Get(t, "http://a.test/first")
+		changing := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == "DELETE" {
+				http.Error(w, "it has gone", http.StatusInternalServerError)
+				return
+			}
+			io.WriteString(w, reportOf(1, "urn:x"))
+		})
+		stdout, stderr, code := run(t, report("--address", changing, "--reset"))
+		name := regexp.MustCompile(`HTTP 500: it has gone.*; at ` + regexp.QuoteMeta(first.admin) + `, counting has begun again, and what was counted before is in (\S+\.json)"}`).FindStringSubmatch(stderr)
+		if code != 1 || stdout != "" || name == nil {
+			t.Fatalf("got the exit code %d, %q and\n%s\nwant the name of a file", code, stdout, stderr)
+		}
+		if saved, err := os.ReadFile(name[1]); err != nil || !strings.Contains(string(saved), `"path":"/first","count":1`) {
+			t.Errorf("the file has %s, %v", saved, err)
+		}
 	})
 }
 

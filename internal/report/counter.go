@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"container/heap"
 	"strings"
 	"sync"
@@ -18,18 +19,6 @@ type Miss struct {
 	Outcome Outcome
 }
 
-// Outcome is what became of a request for a missing address.
-type Outcome uint8
-
-const (
-	Unanswered  Outcome = iota // the page, because nothing answered
-	Error                      // the page, because a handler returned an error with status 404
-	Response                   // the page, in place of a 404 response
-	Passed                     // a 404 response that passed, and that `replace pages` lets pass
-	Replaceable                // a 404 response that passed, and that `replace pages` would have replaced
-	numOutcomes
-)
-
 // Counter counts which addresses are missed most, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi:
 // Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new
 // address takes over the slot with the lowest count, which it may have in excess. So memory is bounded, and an address
@@ -38,6 +27,8 @@ const (
 //
 // The zero value is ready. All methods may be called at the same time.
 type Counter struct {
+	room int // for how many addresses, if not for capacity: tests do with less
+
 	mu        sync.Mutex
 	reporters int // handlers that are registered
 	since     time.Time
@@ -45,6 +36,8 @@ type Counter struct {
 	slots     map[string]*slot // by key
 	lowest    slotHeap
 }
+
+func (c *Counter) capacity() int { return cmp.Or(c.room, capacity) }
 
 // slot has what was counted for an address since it took over this slot.
 type slot struct {
@@ -135,9 +128,9 @@ func (c *Counter) Add(m Miss) {
 // admit makes room for a new address. It begins with the lowest count there is, of which it may have had any part.
 func (c *Counter) admit(key string, now int64) *slot {
 	if c.slots == nil {
-		c.slots = make(map[string]*slot, capacity)
+		c.slots = make(map[string]*slot, c.capacity())
 	}
-	if len(c.lowest) < capacity {
+	if len(c.lowest) < c.capacity() {
 		s := &slot{key: key, first: now}
 		heap.Push(&c.lowest, s)
 		c.slots[key] = s
@@ -174,21 +167,21 @@ func (c *Counter) read(anew bool) (Report, bool) {
 		}
 	}
 	r.sort()
-	if len(slots) == capacity {
-		r.Floor = r.Addresses[capacity-1].Count
+	if n := len(slots); n == r.Capacity {
+		r.Floor = r.Addresses[n-1].Count
 	}
 	return r, ok
 }
 
 // copy copies the slots, and no more, while requests wait. If anew, the report begins again before the next request.
 func (c *Counter) copy(anew bool) (r Report, slots []slot, ok bool) {
-	slots = make([]slot, 0, capacity)
+	slots = make([]slot, 0, c.capacity())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.lowest {
 		slots = append(slots, *s)
 	}
-	r, ok = Report{Since: c.since.UTC(), Count: c.count, Capacity: capacity}, c.reporters > 0 || c.count > 0
+	r, ok = Report{Since: c.since.UTC(), Count: c.count, Capacity: c.capacity()}, c.reporters > 0 || c.count > 0
 	if anew {
 		c.since, c.count, c.slots, c.lowest = time.Time{}, 0, nil, nil
 		if c.reporters > 0 {

@@ -2,8 +2,10 @@ package report
 
 import (
 	"encoding/json"
+	"math"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -49,17 +51,17 @@ func isAuthority(s string) bool {
 	return true
 }
 
-// FuzzReport counts a miss, and reads the report in JSON and in the terminal. The address is made of a host, if that is
-// one, and a target, as an address on a page is.
+// FuzzReport counts a miss, and reads the report in JSON and in the terminal. The address is made of a host and a target,
+// as an address on a page is, and has no authority if the host is not one.
 func FuzzReport(f *testing.F) {
 	f.Add("/docs/nothing?x=1", "a.test", "https://b.test/blog?x#y")
 	f.Add("/<script>\xff%41?{{.}}", "A.TEST:81", "https://me:secret@b.test:81/<b>\x1b\r\n\xff%zz?token=secret")
 	f.Add("/"+strings.Repeat("<", 200), "a.test", "https://b.test/"+strings.Repeat("x", 280)+"%41%41")
 	f.Add("/x#access_token=secret", "a.test", "https://b.test/x%23access_token=secret")
-	f.Add("x:b.test/x", "", "x:me:secret@b.test/x")
+	f.Add("b.test/x?y", "", "x:me:secret@b.test/x")
 	f.Add("/x", strings.Repeat("a", 299), "https://"+strings.Repeat("b", 400)+"/<")
 	f.Add("/x?y", "[2001:DB8::1]:81", "android-app://com.example/")
-	f.Add("javascript:alert(1)", "", "javascript://b.test/%0aalert(1)")
+	f.Add("alert(1)://x/", "", "javascript://b.test/%0aalert(1)")
 	f.Add("", strings.Repeat("a", 400), strings.Repeat("b", 400)+"://b.test/")
 	f.Add("//b.test/x", "a.test", "/relative?https://b.test/")
 	f.Add("/<?x#y", "A.test:80", "https://me:secret@a.TEST:443/%3C?x")
@@ -69,7 +71,7 @@ func FuzzReport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target, host, referer string) {
 		address := []byte("http://" + host)
 		if !isAuthority(host) {
-			address = nil
+			address, target = []byte("urn:"), strings.TrimLeft(target, "/") // two of them would begin an authority
 		} else if target != "" && target[0] != '/' && target[0] != '?' {
 			address = append(address, '/')
 		}
@@ -84,12 +86,8 @@ func FuzzReport(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again Report
-		if err := json.Unmarshal(body, &again); err != nil {
-			t.Fatal(err)
-		}
-		if bodyAgain, err := json.Marshal(again); err != nil || string(bodyAgain) != string(body) {
-			t.Errorf("%s is read as %s, %v", body, bodyAgain, err)
+		if again, err := Parse(body); err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%s is read as %+v, %v", body, again, err)
 		}
 		a := r.Addresses[0]
 		if a.Count != 1 || a.Overcount != 0 || a.Outcomes != (Outcomes{Passed: 1}) {
@@ -143,6 +141,51 @@ func FuzzReport(f *testing.F) {
 			}
 		}
 		checkTable(t, r)
+	})
+}
+
+// FuzzParse reads a file, and prints and merges what it has.
+func FuzzParse(f *testing.F) {
+	for _, r := range []Report{full, small, {Since: at(1), Capacity: capacity}} {
+		body, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	f.Add([]byte(`{"since":"2026-01-02T03:04:05Z","count":1,"capacity":1,"floor":1,"addresses":[{"path":"urn:x","count":1,` +
+		`"outcomes":{"error":1},"first":"9999-12-31T23:59:59.999999999Z","last":"9999-12-31T23:59:59.999999999Z"}]}`))
+	f.Add([]byte("{\"since\":\"\x7f\"}"))
+	f.Add([]byte(`{"since":"0000-01-01T00:00:00-23:59","count":1,"capacity":1,"addresses":[{"host":"\u001b[2J","path":"/\ud800"}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := Parse(body)
+		if err != nil {
+			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && !strconv.IsPrint(r) }) {
+				t.Errorf("the error is %q", err)
+			}
+			return
+		}
+		text := table(t, r, 0)
+		if strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), func(r rune) bool { return r < ' ' || r > '~' }) || strings.ContainsRune(text, '?') {
+			t.Errorf("the table is %q", text)
+		}
+		merged, err := Merge(r, r, small)
+		if err != nil {
+			if r.Count < math.MaxUint64/4 {
+				t.Error(err)
+			}
+			return
+		}
+		if merged.Count != 2*r.Count+small.Count || merged.Floor != 2*r.Floor+small.Floor {
+			t.Errorf("%+v is merged to %+v", r, merged)
+		}
+		again, err := json.Marshal(merged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, err := Parse(again); err != nil || !reflect.DeepEqual(read, merged) {
+			t.Errorf("%+v is read as %+v, %v", merged, read, err)
+		}
 	})
 }
 

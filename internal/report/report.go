@@ -1,16 +1,30 @@
 // Package report counts which addresses clients miss, and from which links they came. A [Counter] counts a [Miss] at a
-// time, in memory that is bounded whatever clients send. What it has counted is a [Report], which the admin API sends as
-// JSON: a [Filter] chooses addresses of it, and [Report.WriteTable] writes it for a terminal.
+// time, in memory that is bounded whatever clients send. What it has counted is a [Report], in JSON or in a table for a
+// terminal. Reports of many counters become one with [Merge], and a [Filter] chooses addresses of it.
 //
 // The package knows addresses and links. It knows neither requests nor Caddy.
 package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
+
+// Outcome is what became of a request for a missing address.
+type Outcome uint8
+
+const (
+	Unanswered  Outcome = iota // the page, because nothing answered
+	Error                      // the page, because a handler returned an error with status 404
+	Response                   // the page, in place of a 404 response
+	Passed                     // a 404 response that passed, and that `replace pages` lets pass
+	Replaceable                // a 404 response that passed, and that `replace pages` would have replaced
+	numOutcomes
+)
+
+var outcomeNames = [numOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}
 
 // Report says which addresses were missed, the most frequent first.
 type Report struct {
@@ -43,6 +57,11 @@ type Outcomes struct {
 	Replaceable uint64 `json:"replaceable"`
 }
 
+// all returns the numbers in the order of [Outcome].
+func (o Outcomes) all() [numOutcomes]uint64 {
+	return [...]uint64{o.Unanswered, o.Error, o.Response, o.Passed, o.Replaceable}
+}
+
 // Links says how many requests came by which [Link]. The others came by none.
 type Links struct {
 	Own   LinkCount `json:"own"`
@@ -56,14 +75,19 @@ type LinkCount struct {
 	Last  string `json:"last"`
 }
 
-// Parse reads a report in JSON.
-func Parse(body []byte) (r Report, err error) {
-	return r, json.Unmarshal(body, &r)
-}
-
 // sort sorts the addresses: the most frequent first, and of equally frequent ones the one that was missed last.
 func (r *Report) sort() {
 	slices.SortFunc(r.Addresses, func(a, b Address) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path))
 	})
+}
+
+// Printable replaces what would do more to a terminal than print.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
 }

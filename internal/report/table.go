@@ -38,7 +38,7 @@ func (r *Report) writeRows(b *bytes.Buffer, width int) {
 		}
 		own, other := a.Links.Own, a.Links.Other
 		last := Printable(cmp.Or(own.Last, other.Last, "-")) // the mistake is mended on a page of one's own
-		rows = append(rows, []string{count, a.why(), fmt.Sprint(own.Count), fmt.Sprint(other.Count), last, Printable(a.Host + a.Path)})
+		rows = append(rows, []string{count, a.Outcomes.why(), fmt.Sprint(own.Count), fmt.Sprint(other.Count), last, Printable(a.Host + a.Path)})
 	}
 	if width > 0 {
 		var widest [6]int
@@ -64,24 +64,19 @@ func (r *Report) writeRows(b *bytes.Buffer, width int) {
 	t.Flush()
 }
 
-// why says what the 404s of an address were, most of them first, with numbers if they were not all alike.
-func (a *Address) why() string {
-	type kind struct {
-		n    uint64
-		name string
+// why says what the outcomes were, most of them first, with numbers if they were not all alike.
+func (o Outcomes) why() string {
+	numbers := o.all()
+	kinds := []Outcome{Unanswered, Error, Response, Passed, Replaceable}
+	slices.SortStableFunc(kinds, func(a, b Outcome) int { return cmp.Compare(numbers[b], numbers[a]) })
+	if numbers[kinds[1]] == 0 {
+		return outcomeNames[kinds[0]]
 	}
-	o := a.Outcomes
-	kinds := []kind{{o.Unanswered, "unanswered"}, {o.Error, "error"}, {o.Response, "response"}, {o.Passed, "passed"}, {o.Replaceable, "replaceable"}}
-	slices.SortStableFunc(kinds, func(a, b kind) int { return cmp.Compare(b.n, a.n) })
-	var names, parts []string
-	for _, k := range kinds {
-		if k.n > 0 {
-			names = append(names, k.name)
-			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.name))
+	var parts []string
+	for _, kind := range kinds {
+		if n := numbers[kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, outcomeNames[kind]))
 		}
-	}
-	if len(names) == 1 {
-		return names[0]
 	}
 	return strings.Join(parts, ", ")
 }
@@ -91,16 +86,6 @@ func plural(n uint64, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// Printable replaces what would do more to a terminal than print.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, s)
 }
 
 // shorten cuts s to n characters, with an ellipsis.
