@@ -74,20 +74,6 @@ func TestMethodThatIsNoToken(t *testing.T) {
 	}
 }
 
-// TestMakingAllocatesNothing makes pages again and again, in each representation.
-func TestMakingAllocatesNothing(t *testing.T) {
-	p := parse(t, Options{Server: "Powered by Caddy"})
-	for _, format := range formats {
-		if allocs := testing.AllocsPerRun(100, func() {
-			pg := p.Make(Asked{Method: "GET", Target: "/docs/<>?x=1", Scheme: "https", Authority: "a.test"}, nil)
-			p.Represent(pg, format.offer.Types[0], nil)
-			pg.Free()
-		}); allocs > 0 {
-			t.Errorf("%s: %v allocations", format.name, allocs)
-		}
-	}
-}
-
 var (
 	uriOnly     = regexp.MustCompile(`^[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]*$`)
 	messageOnly = regexp.MustCompile("^No endpoint [!#$%&'*+.^_`|~0-9A-Za-z-]* (?:/[A-Za-z0-9._~:@!$&'()*+,;=%/-]*)?/missing\\.html\\.$")
