@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,10 +37,22 @@ func startReporting(t *testing.T, sites string, options ...string) *reporting {
 	return s
 }
 
-// ask sends a request to the admin API.
+// ask sends a request to the admin API. When a config is replaced, Caddy resets what waits at the old one's listener, so it
+// first waits for an exchange that succeeds.
 func (s *reporting) ask(t *testing.T, method, uri string, fields ...string) testcaddy.Response {
 	t.Helper()
-	return testcaddy.HTTP11(t, s.admin).Do(t, method, "http://"+s.admin+uri, fields...)
+	c := testcaddy.HTTP11(t, s.admin)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		res, err := c.HTTP.Get("http://" + s.admin + "/config/apps")
+		if err == nil {
+			testcaddy.ReadBody(t, res, "the config")
+			break
+		}
+		if !errors.Is(err, syscall.ECONNRESET) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	return c.Do(t, method, "http://"+s.admin+uri, fields...)
 }
 
 // miss sends a request over a connection of its own. Once Caddy closes that, everything is counted.
