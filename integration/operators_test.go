@@ -1,7 +1,10 @@
 package integration
 
 import (
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -106,6 +109,46 @@ http://base.test:0 {
 			}
 		}
 	})
+}
+
+// TestTracesHaveTheCause has Caddy's `tracing` send the spans of pages, and of a request that got none, to a collector.
+func TestTracesHaveTheCause(t *testing.T) {
+	var (
+		mu    sync.Mutex
+		spans strings.Builder
+	)
+	collector := testcaddy.Backend(t, func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.Copy(&spans, r.Body)
+	})
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+collector)
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10") // ms
+	s := testcaddy.Start(t, `
+http://a.test:0 {
+	tracing {
+		span_attributes {
+			not_found.cause {http.not_found.cause}
+		}
+	}
+	not_found
+	error /error 404
+	respond /response "theirs" 404
+	respond /passed "mine"
+}`)
+	for path, cause := range map[string]string{"/unanswered": "unanswered", "/error": "error", "/response": "response", "/passed": ""} {
+		s.Get(t, "http://a.test"+path)
+		field := func(number int, value string) string {
+			return string([]byte{byte(number<<3 | 2), byte(len(value))}) + value
+		}
+		attribute := field(1, "not_found.cause") + field(2, field(1, cause)) // as protobuf has it
+		eventually(t, "a span of "+path+" has the cause "+cause, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return strings.Contains(spans.String(), attribute)
+		})
+	}
 }
 
 // TestNothingIsLoggedAboveDebug asks for pages of every cause, and of a site whose values a client makes invalid.
