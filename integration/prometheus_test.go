@@ -1,0 +1,282 @@
+//go:build backends
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestPrometheusSeesTheTraffic has a Prometheus scrape a Caddy, and asks it for every expression in examples/monitoring: the
+// alerts' and the dashboard's.
+//
+// The values are exact. Prometheus extrapolates a rate to the ends of its range, but not before a counter was 0, and not
+// after the last sample if that is the moment that is asked for.
+func TestPrometheusSeesTheTraffic(t *testing.T) {
+	const examples = "../examples/monitoring/"
+	admin, addr := testcaddy.Admin(t)
+	s := testcaddy.Start(t, `
+http://a.test:0 {
+	not_found
+	error /error 404
+	respond /response "theirs" 404
+}`, admin)
+
+	dir := t.TempDir()
+	edit(t, examples+"prometheus.yml", filepath.Join(dir, "prometheus.yml"), "localhost:2019", addr, "15s", "200ms")
+	edit(t, examples+"rules.yml", filepath.Join(dir, "rules.yml"), "offset 1d", "offset 1s")
+	port := testcaddy.FreePort(t)
+	startProgram(t, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address=127.0.0.1:"+port, "--log.level=warn")
+	eventually(t, "prometheus is ready", func() bool {
+		res, err := http.Get("http://127.0.0.1:" + port + "/-/ready")
+		if err == nil {
+			res.Body.Close()
+		}
+		return err == nil && res.StatusCode == http.StatusOK
+	})
+	p := prometheus("http://127.0.0.1:" + port + "/api/v1/")
+
+	send := func(path, referer string, times int) {
+		for range times {
+			s.Get(t, "http://a.test"+path, "Referer: "+referer)
+		}
+	}
+	const own, other, none = "http://a.test/page", "https://search.example/", ""
+	counted := func(pages int) (when float64) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("Prometheus has %d pages", pages), func() bool {
+			return maps.Equal(p.query(t, "sum(caddy_not_found_pages_total)", 0), values{"": float64(pages)})
+		})
+		for _, when = range p.query(t, fmt.Sprintf("max(timestamp(caddy_not_found_pages_total)) and sum(caddy_not_found_pages_total) == %d", pages), 0) {
+			return when
+		}
+		t.Fatal("Prometheus has no sample")
+		return 0
+	}
+
+	counted(0)
+	send("/unanswered", none, 3)
+	send("/unanswered", own, 1)
+	send("/response", none, 1)
+	before := counted(5)
+
+	type rule struct{ Name, Query, Health, State string }
+	rules := func() (rules []rule) {
+		var loaded struct{ Groups []struct{ Rules []rule } }
+		p.get(t, "rules", nil, &loaded)
+		for _, group := range loaded.Groups {
+			rules = append(rules, group.Rules...)
+		}
+		return rules
+	}
+	allAre := func(state string) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(rules(), func(r rule) bool { return r.Health != "ok" || r.State != state })
+		}
+	}
+	eventually(t, "all rules are evaluated, and none is true", allAre("inactive"))
+
+	send("/unanswered", none, 62)
+	send("/unanswered", own, 5)
+	send("/unanswered", other, 2)
+	send("/error", own, 8)
+	send("/error", other, 3)
+	send("/response", none, 299)
+	send("/response", own, 2)
+	now := counted(386)
+	// unanswered 65 none, 6 own, 2 other; error 8 own, 3 other; response 300 none, 2 own
+	eventually(t, "all rules are true", allAre("pending"))
+
+	offset := fmt.Sprintf("offset %dms", int(math.Round(1000*(now-before))))
+	const perSecond = 1. / (10 * 60) // of what happened in ten minutes
+	wantAlerts := map[string]values{
+		"OwnBrokenLinks":  {"job=caddy": 16},
+		"UnansweredJump":  {"job=caddy": 73 * perSecond},
+		"BackendNotFound": {"job=caddy": 302 * perSecond},
+	}
+	for _, r := range rules() {
+		if wantAlerts[r.Name] == nil {
+			t.Errorf("there is an alert %s, which the test does not know", r.Name)
+		}
+		query := strings.Replace(r.Query, "offset 1s", offset, 1)
+		p.want(t, r.Name, query, now, wantAlerts[r.Name])
+		p.want(t, r.Name+", before", query, before, values{})
+		delete(wantAlerts, r.Name)
+	}
+	for name := range wantAlerts {
+		t.Errorf("there is no alert %s", name)
+	}
+
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ RefID, Expr string }
+		}
+		Templating struct {
+			List []struct{ Name, Query string }
+		}
+	}
+	content, err := os.ReadFile(examples + "dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	wantPanels := map[string]values{
+		"Own broken links A":             {"": 16},
+		"Links from other sites A":       {"": 5},
+		"All pages A":                    {"": 386},
+		"Own broken links by cause A":    {"cause=unanswered": 6 * perSecond, "cause=error": 8 * perSecond, "cause=response": 2 * perSecond},
+		"By link A":                      {"link=own": 16 * perSecond, "link=other": 5 * perSecond, "link=none": 365 * perSecond},
+		"By cause A":                     {"cause=unanswered": 73 * perSecond, "cause=error": 11 * perSecond, "cause=response": 302 * perSecond},
+		"Unanswered, and a day before A": {"": 73 * perSecond},
+		"Unanswered, and a day before B": {"": 4 * perSecond},
+		"By instance A":                  {"instance=" + addr: 386 * perSecond},
+	}
+	variables := strings.NewReplacer("$job", "caddy|none", "$__rate_interval", "10m", "$__range", "1h", "offset 1d", offset)
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			name := panel.Title + " " + target.RefID
+			if wantPanels[name] == nil {
+				t.Errorf("the dashboard has %q, which the test does not know", name)
+			}
+			p.want(t, name, variables.Replace(target.Expr), now, wantPanels[name])
+			delete(wantPanels, name)
+		}
+	}
+	for name := range wantPanels {
+		t.Errorf("the dashboard lacks %q", name)
+	}
+	for _, variable := range dashboard.Templating.List {
+		if variable.Name != "job" {
+			continue
+		}
+		query := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`).FindStringSubmatch(variable.Query)
+		if query == nil {
+			t.Fatalf("the variable job is %s", variable.Query)
+		}
+		var jobs []string
+		p.get(t, "label/"+query[2]+"/values", url.Values{"match[]": {query[1]}}, &jobs)
+		if !slices.Equal(jobs, []string{"caddy"}) {
+			t.Errorf("got the jobs %v", jobs)
+		}
+	}
+}
+
+// prometheus is the URL of the API of a Prometheus.
+type prometheus string
+
+// values are the values of a vector, by their labels.
+type values map[string]float64
+
+// get reads what the API answers.
+func (p prometheus) get(t *testing.T, path string, parameters url.Values, data any) {
+	t.Helper()
+	res, err := http.Get(string(p) + path + "?" + parameters.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := struct {
+		Status string
+		Data   any
+	}{Data: data}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Status != "success" {
+		t.Fatalf("%s %v: %v\n%s", path, parameters, err, body)
+	}
+}
+
+// query evaluates an expression at a time, in seconds since 1970; 0 is now.
+func (p prometheus) query(t *testing.T, expr string, when float64) values {
+	t.Helper()
+	parameters := url.Values{"query": {expr}}
+	if when != 0 {
+		parameters.Set("time", strconv.FormatFloat(when, 'f', 3, 64))
+	}
+	var vector struct {
+		Result []struct {
+			Metric map[string]string
+			Value  [2]any
+		}
+	}
+	p.get(t, "query", parameters, &vector)
+	got := make(values)
+	for _, sample := range vector.Result {
+		var labels []string
+		for name, value := range sample.Metric {
+			labels = append(labels, name+"="+value)
+		}
+		v, err := strconv.ParseFloat(sample.Value[1].(string), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[strings.Join(labels, " ")] = v
+	}
+	return got
+}
+
+// want checks what an expression returns, but for rounding.
+func (p prometheus) want(t *testing.T, name, expr string, when float64, want values) {
+	t.Helper()
+	got := p.query(t, expr, when)
+	same := maps.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) })
+	if !same {
+		t.Errorf("%s: %s\ngot %v, want %v", name, expr, got, want)
+	}
+}
+
+// edit copies a file, with other values for some that it has.
+func edit(t *testing.T, from, to string, oldnew ...string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(oldnew); i += 2 {
+		if !strings.Contains(string(content), oldnew[i]) {
+			t.Fatalf("%s lacks %s", from, oldnew[i])
+		}
+	}
+	if err := os.WriteFile(to, []byte(strings.NewReplacer(oldnew...).Replace(string(content))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startProgram runs a program until the test ends, and logs its output if that fails.
+func startProgram(t *testing.T, program string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", program, output.String())
+		}
+	})
+}
