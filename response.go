@@ -98,7 +98,7 @@ func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 		}
 		err = nil
 	}()
-	return next.ServeHTTP(rw, rw.request.Request)
+	return next.ServeHTTP(rw.forNext(), rw.request.Request)
 }
 
 // WriteHeader decides what becomes of the response.
@@ -332,9 +332,6 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// Flush implements http.Flusher, which older handlers look for.
-func (rw *responseWriter) Flush() { _ = rw.FlushError() }
-
 // FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
 func (rw *responseWriter) FlushError() error {
 	if rw.state == errorStatus {
@@ -347,8 +344,7 @@ func (rw *responseWriter) FlushError() error {
 	return http.NewResponseController(rw.ResponseWriter).Flush()
 }
 
-// Hijack implements http.Hijacker.
-func (rw *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (rw *responseWriter) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if rw.state == errorStatus {
 		rw.isResponse()
 	}
@@ -362,11 +358,43 @@ func (rw *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buf, err
 }
 
+// forNext returns the writer as the next handler has it: an http.Flusher, and an http.Hijacker, exactly where it would be
+// one without not_found. Handlers that look for these interfaces go other ways with them: Caddy's own writers lack them,
+// by default, and an early flush costs an HTTP/1.1 client the rest of its request's body.
+func (rw *responseWriter) forNext() http.ResponseWriter {
+	_, isFlusher := rw.ResponseWriter.(http.Flusher)
+	_, isHijacker := rw.ResponseWriter.(http.Hijacker)
+	switch {
+	case isFlusher && isHijacker:
+		return flushingHijackingWriter{rw}
+	case isFlusher:
+		return flushingWriter{rw}
+	case isHijacker:
+		return hijackingWriter{rw}
+	default:
+		return rw
+	}
+}
+
+type (
+	flushingWriter          struct{ *responseWriter }
+	hijackingWriter         struct{ *responseWriter }
+	flushingHijackingWriter struct{ *responseWriter }
+)
+
+func (w flushingWriter) Flush()          { _ = w.FlushError() }
+func (w flushingHijackingWriter) Flush() { _ = w.FlushError() }
+
+func (w hijackingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error)         { return w.hijack() }
+func (w flushingHijackingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
+
 // Interface guards
 var (
 	_ http.ResponseWriter = (*responseWriter)(nil)
-	_ http.Flusher        = (*responseWriter)(nil)
-	_ http.Hijacker       = (*responseWriter)(nil)
 	_ http.Pusher         = (*responseWriter)(nil)
 	_ io.ReaderFrom       = (*responseWriter)(nil)
+	_ http.Flusher        = flushingWriter{}
+	_ http.Hijacker       = hijackingWriter{}
+	_ http.Flusher        = flushingHijackingWriter{}
+	_ http.Hijacker       = flushingHijackingWriter{}
 )

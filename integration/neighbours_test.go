@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -239,37 +240,41 @@ func TestHEADIsJudgedByItsType(t *testing.T) {
 	}
 }
 
-// TestFlusherStreams has a handler look for http.Flusher, which net/http's own writer is, instead of using ResponseController.
-func TestFlusherStreams(t *testing.T) {
-	seen := make(chan struct{})
-	stream := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-		flusher, ok := w.(http.Flusher)
-		if !ok {
-			return errors.New("the writer is no http.Flusher")
-		}
-		io.WriteString(w, "first")
-		flusher.Flush()
-		select {
-		case <-seen:
-		case <-r.Context().Done():
-			return r.Context().Err()
-		}
-		io.WriteString(w, "second")
-		return nil
+// TestInterfacesAreThoseWithoutThePage has a handler look for what its writer can do, with not_found and without it, where
+// Caddy's own writers differ. Handlers that flush because they can cost a client the rest of its request's body.
+func TestInterfacesAreThoseWithoutThePage(t *testing.T) {
+	look := testcaddy.Directive(t, func(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
+		_, isFlusher := w.(http.Flusher)
+		_, isHijacker := w.(http.Hijacker)
+		_, isReaderFrom := w.(io.ReaderFrom)
+		rc := http.NewResponseController(w)
+		_, err := fmt.Fprintf(w, "Flusher %v, Hijacker %v, ReaderFrom %v, ", isFlusher, isHijacker, isReaderFrom)
+		_, err = fmt.Fprintf(w, "%v, %v, %v", errors.Join(err, rc.Flush()), rc.SetReadDeadline(time.Time{}), rc.EnableFullDuplex())
+		return err
 	})
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n"+stream+"\n}")
-	res, err := s.HTTP.Get("http://a.test/x")
-	if err != nil {
-		t.Fatal(err)
+	seen := make(map[string]bool)
+	for name, options := range map[string][]string{
+		"with its timeouts": nil, "without timeouts": {"servers {\ntimeouts {\nread_body_idle -1s\nwrite_idle -1s\n}\n}"},
+	} {
+		for _, log := range []string{"", "log\n"} {
+			t.Run(name+log, func(t *testing.T) {
+				site := func(host, directives string) string {
+					return "http://" + host + ":0 {\n" + log + "route {\n" + directives + look + "\n}\n}\n"
+				}
+				s := testcaddy.Start(t, site("with.test", "not_found\n")+site("without.test", ""), options...)
+				with, without := s.Get(t, "http://with.test/"), s.Get(t, "http://without.test/")
+				if with.Content != without.Content {
+					t.Errorf("got\n%s\nwant\n%s", with.Content, without.Content)
+				}
+				interfaces, _, _ := strings.Cut(without.Content, ", ReaderFrom")
+				seen[interfaces] = true
+			})
+		}
 	}
-	defer res.Body.Close()
-	first := make([]byte, len("first"))
-	if _, err := io.ReadFull(res.Body, first); err != nil || string(first) != "first" {
-		t.Fatalf("got %s and %q, %v", res.Status, first, err)
-	}
-	close(seen)
-	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "second" {
-		t.Errorf("got %q, %v at the end", rest, err)
+	for _, interfaces := range []string{"Flusher true, Hijacker true", "Flusher false, Hijacker false", "Flusher false, Hijacker true"} {
+		if !seen[interfaces] {
+			t.Errorf("no writer of Caddy's had %s", interfaces)
+		}
 	}
 }
 
