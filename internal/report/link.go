@@ -51,10 +51,11 @@ func LinkOf(referer string, address []byte, others ...string) Link {
 // splitReferer splits a Referer into its scheme, its authority without user information, and its path and query. It
 // returns false if the scheme is neither http nor https, or if the authority is too long to be one.
 func splitReferer(referer string) (scheme, authority, target string, ok bool) {
-	scheme, rest, ok := strings.Cut(referer, "://")
-	if !ok || !uri.IsHTTP(scheme) {
+	colon := strings.IndexByte(referer, ':')
+	if colon < 0 || !strings.HasPrefix(referer[colon:], "://") || !uri.IsHTTP(referer[:colon]) {
 		return "", "", "", false
 	}
+	scheme, rest := referer[:colon], referer[colon+len("://"):]
 	from, end := 0, 0
 	for ; end < len(rest) && rest[end] != '/' && rest[end] != '?' && rest[end] != '#'; end++ {
 		if rest[end] == '@' {
@@ -70,6 +71,9 @@ func sameHost[T string | []byte](a string, b T) bool {
 	a, b = a[:withoutPort(a)], b[:withoutPort(b)]
 	if len(a) == 0 || len(a) != len(b) {
 		return false
+	}
+	if a == string(b) { // as most hosts are
+		return true
 	}
 	for i := range len(a) {
 		if lower(a[i]) != lower(b[i]) {
@@ -98,7 +102,7 @@ func withoutPort[T string | []byte](authority T) int {
 func sameTarget(onPage []byte, target string) bool {
 	onPage, target = bytes.TrimPrefix(onPage, []byte("/")), strings.TrimPrefix(target, "/")
 	alone, _, cut := strings.Cut(target, "#")
-	return uri.EqualTarget(onPage, target) || cut && uri.EqualTarget(onPage, alone)
+	return string(onPage) == target || uri.EqualTarget(onPage, target) || cut && uri.EqualTarget(onPage, alone)
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing where LinkOf finds no

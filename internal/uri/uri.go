@@ -89,7 +89,7 @@ func isHex(c byte) bool {
 
 // IsHTTP reports whether a scheme is http or https.
 func IsHTTP(scheme string) bool {
-	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
+	return scheme == "https" || scheme == "http" || strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
 // HasHTTPScheme reports whether s begins as an http or https URL does.
