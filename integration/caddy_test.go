@@ -263,7 +263,7 @@ type probedBlock struct {
 	isNamedRoute      bool
 }
 
-var probed []probedBlock // by the Caddyfile that was adapted last, if that begins with resetting it
+var probed []probedBlock // what all probes have found since a test has reset it
 
 // TestCaddySortsAndMergesRoutes has directives with several matchers in one block, and the same in a route block.
 func TestCaddySortsAndMergesRoutes(t *testing.T) {
@@ -395,6 +395,7 @@ func TestBlockStateIsTheBlocks(t *testing.T) {
 }`, "PROBE", "probe first\nprobe"))
 
 	blocks := make(map[string]map[string]any) // by the name of the second of each block
+	states := make(map[bool]map[string]any)   // of named routes, and of the others
 	var first probedBlock
 	for i, p := range probed {
 		if i%2 == 0 {
@@ -413,12 +414,19 @@ func TestBlockStateIsTheBlocks(t *testing.T) {
 			t.Errorf("%s: the state is %v, want a copy of that of %s", p.name, p.found, outer)
 		}
 		inNamedRoute := p.name == "one" || p.name == "in-one" || p.name == "two"
-		if p.isNamedRoute != inNamedRoute || same(p.state, probed[0].state) != inNamedRoute {
-			t.Errorf("%s: named routes have another State than sites, and say what they are", p.name)
+		if p.isNamedRoute != inNamedRoute {
+			t.Errorf("%s: IsNamedRoute is %v", p.name, p.isNamedRoute)
 		}
+		if known, ok := states[inNamedRoute]; ok && !same(known, p.state) {
+			t.Errorf("%s: the State is %v, want that of all sites, or of all named routes, %v", p.name, p.state, known)
+		}
+		states[inNamedRoute] = p.state
 	}
 	if want := []string{"a", "b", "errors", "in-a", "in-one", "one", "responses", "site", "two"}; !slices.Equal(slices.Sorted(maps.Keys(blocks)), want) {
 		t.Fatalf("got the blocks %v, want %v", slices.Sorted(maps.Keys(blocks)), want)
+	}
+	if same(states[true], states[false]) {
+		t.Error("named routes and sites have one State, want two")
 	}
 	for name, block := range blocks {
 		for other := range blocks {
