@@ -369,7 +369,7 @@ func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
 	if reset && (fl.Changed("limit") && limit > 0 || fl.Changed("link") || fl.Changed("host")) {
 		return filter, errors.New("reset: it prints the whole report, because what it left out would be lost; leave out --limit, --link and --host")
 	}
-	if limit > 0 && !reset {
+	if limit > 0 {
 		err = filter.Set("limit", strconv.Itoa(limit))
 	}
 	for _, name := range []string{"link", "host"} {

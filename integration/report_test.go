@@ -182,7 +182,7 @@ func TestReportSaysWhatIsMissed(t *testing.T) {
 	s.miss(t, "GET", old+"?error", "Referer: https://search.example/?q=token")
 	s.miss(t, "GET", old+"?page", "Referer: "+old+"?page") // which is the address itself
 	s.miss(t, "GET", old+"?json", "Referer: /relative")
-	s.miss(t, "GET", "http://none.test/%3C&?page")
+	s.miss(t, "GET", "http://none.test/%3C&?page", "Referer: https://none.test/blog")
 	s.Get(t, old) // over a connection that stays
 
 	res := s.ask(t, "GET", "/not_found/report")
@@ -193,7 +193,7 @@ func TestReportSaysWhatIsMissed(t *testing.T) {
 		`"links":{"own":{"count":2,"last":"https://www.example.com/blog"},"other":{"count":1,"last":"https://search.example/"}},"first":TIME,"last":TIME},` +
 		`{"host":"none.test","path":"/%3C\u0026","count":1,"overcount":0,` +
 		`"outcomes":{"unanswered":0,"error":0,"response":0,"passed":0,"replaceable":1},` +
-		`"links":{"own":{"count":0,"last":""},"other":{"count":0,"last":""}},"first":TIME,"last":TIME}]}` + "\n"
+		`"links":{"own":{"count":1,"last":"https://none.test/blog"},"other":{"count":0,"last":""}},"first":TIME,"last":TIME}]}` + "\n"
 	if got := regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`).ReplaceAllString(res.Content, "TIME"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

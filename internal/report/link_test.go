@@ -40,6 +40,8 @@ func TestLinkIsOwnIfTheRefererHasAHostOfTheSite(t *testing.T) {
 		"the address without its query":   {"http://a.test/x", "http://a.test/x?y", nil, OwnLink},
 		"another query":                   {"http://a.test/x?y=1", "http://a.test/x?y=2", nil, OwnLink},
 		"the address in another case":     {"http://a.test/X", "http://a.test/x", nil, OwnLink},
+		"another byte, encoded":           {"http://a.test/\x8f", "http://a.test/%FF", nil, OwnLink},
+		"another byte that ends alike":    {"http://a.test/\xf8", "http://a.test/%FF", nil, OwnLink},
 		"two slashes":                     {"http://a.test//", "http://a.test/", nil, OwnLink},
 		"the same path on another host":   {"http://b.test/x", "http://a.test/x", nil, OtherLink},
 		"the address":                     {"http://a.test/x", "http://a.test/x", nil, NoLink},
@@ -59,6 +61,8 @@ func TestLinkIsOwnIfTheRefererHasAHostOfTheSite(t *testing.T) {
 		"a path":                          {"/blog", "http://a.test/x", nil, NoLink},
 		"another scheme than http":        {"android-app://a.test/", "http://a.test/x", nil, NoLink},
 		"a host that is not one":          {"http://a.test\x1b/", "http://a.test/x", nil, NoLink},
+		"no host":                         {"http:///x", "urn:x", []string{""}, NoLink},
+		"a port alone":                    {"http://:80/x", "urn:x", nil, NoLink},
 		"a host with percent-encoding":    {"http://a%2Etest/", "http://a.test/x", nil, NoLink},
 		"a host that is too long to keep": {"http://" + strings.Repeat("a", maxLink) + "/", "http://a.test/x", nil, NoLink},
 	} {
