@@ -20,7 +20,7 @@ const encodedHash = "%23"
 // on a page has no user information.
 func splitAddress(address []byte) (authority, rest []byte) {
 	i := bytes.IndexByte(address, ':')
-	if i < 0 || !bytes.HasPrefix(address[i:], []byte("://")) {
+	if i < 1 || !bytes.HasPrefix(address[i:], []byte("://")) {
 		return nil, address
 	}
 	rest = address[i+len("://"):]

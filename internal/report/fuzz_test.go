@@ -67,6 +67,8 @@ func FuzzReport(f *testing.F) {
 	f.Add("/<?x#y", "A.test:80", "https://me:secret@a.TEST:443/%3C?x")
 	f.Add("/x", "[::1]", "http://[::1]:80/blog")
 	f.Add("?x", "a.test", "http://a.test/?x")
+	f.Add("://", " ", "")
+	f.Add("/://", " ", "")
 
 	f.Fuzz(func(t *testing.T, target, host, referer string) {
 		address := []byte("http://" + host)
