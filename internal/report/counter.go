@@ -116,10 +116,11 @@ func (c *Counter) Add(m Miss) {
 	c.count++
 	s.count++
 	s.outcomes[m.Outcome]++
-	switch m.Link {
-	case OwnLink:
+	switch {
+	case len(link) == 0: // or a report could have a link that it does not know
+	case m.Link == OwnLink:
 		s.own.add(link)
-	case OtherLink:
+	case m.Link == OtherLink:
 		s.other.add(link)
 	}
 	s.last = max(s.last, now)

@@ -135,6 +135,16 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 			if got := LinkOf(tt.referer, []byte("http://a.test/x")); got != want {
 				t.Errorf("it counts as %s, want %s", got, want)
 			}
+
+			var c Counter
+			c.Add(Miss{Address: []byte("http://a.test/x"), Referer: tt.referer, Link: OwnLink}) // even if it is not one
+			var links Links
+			if tt.want != "" {
+				links.Own = LinkCount{1, tt.want}
+			}
+			if r, _ := c.Snapshot(); r.Addresses[0].Links != links {
+				t.Errorf("the report has the links %+v, want %+v", r.Addresses[0].Links, links)
+			}
 		})
 	}
 }
