@@ -67,7 +67,7 @@ a signal to stop ends every exchange within 5 seconds.
 			flags.String("context-path", "", "The path of the application that the page speaks for")
 			flags.String("base-url", "", "The URL that the address on the page begins with")
 			flags.String("footer", "", "The last line of the page")
-			flags.StringSlice("formats", nil, "The representations on offer: text, html, markdown, json, problem, xml")
+			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
 			flags.String("template", "", "An html/template file for the HTML representation")
 			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
 			flags.String("health-path", "", "The path of a health check, which gets an empty 200")
