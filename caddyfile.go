@@ -74,6 +74,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	not_found [<matcher>] {
 //	    context_path <path>
 //	    base_url     <url>
+//	    uri          <text>
 //	    footer       <text>
 //	    formats      <format...>
 //	    replace      pages|all|none
@@ -148,6 +149,8 @@ func (h *Handler) setOption(option string, args []string) error {
 		value, check = &h.ContextPath, written(page.CheckContextPath)
 	case "base_url":
 		value, check = &h.BaseURL, written(page.CheckBaseURL)
+	case "uri":
+		value, check = &h.URI, written(page.CheckURI)
 	case "footer":
 		value, check = &h.Footer, written(page.CheckFooter)
 	case "template":

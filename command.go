@@ -32,7 +32,7 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "not-found",
-		Usage: "[--listen <addr>] [--context-path <path>] [--base-url <url>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
+		Usage: "[--listen <addr>] [--context-path <path>] [--base-url <url>] [--uri <text>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
 			"    [--trusted-proxies <range,...>] [--health-path <path>] [--report [--admin <address>]] [--access-log] [--debug]",
 		Short: "Spins up a server that answers every request with a 404 page",
 		Long: `
@@ -42,12 +42,15 @@ maintenance, or a test double.
 
 The page is plain text, HTML, Markdown, JSON, problem details or XML,
 whichever the client's Accept header prefers. --context-path, --base-url,
---footer, --formats and --template are the options of the not_found
+--uri, --footer, --formats and --template are the options of the not_found
 directive; --formats takes a comma-separated list.
 
 The scheme and the host of the address on the page are those of the request.
 With --trusted-proxies, X-Forwarded-Proto and X-Forwarded-Host count if the
-request comes from one of these IP ranges (CIDRs, or private_ranges).
+request comes from one of these IP ranges (CIDRs, or private_ranges). The path
+and the query are those of the request, too, unless another proxy asks for the
+page under an address of its own. Then --uri says where the visitor's address
+is, as in --uri {http.request.uri.query.url}.
 
 With --health-path, GET requests for that path get an empty 200, for
 readiness and liveness probes.
@@ -66,6 +69,7 @@ a signal to stop ends every exchange within 5 seconds.
 			flags.StringP("listen", "l", ":8080", "The address to which to bind the listener")
 			flags.String("context-path", "", "The path of the application that the page speaks for")
 			flags.String("base-url", "", "The URL that the address on the page begins with")
+			flags.String("uri", "", "The address on the page, by placeholders; it believes whoever sends it")
 			flags.String("footer", "", "The last line of the page")
 			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
 			flags.String("template", "", "An html/template file for the HTML representation")
@@ -290,7 +294,7 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 // handlerOfFlags returns the handler with the options that are given, checked as those of the directive are.
 func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
 	h := &Handler{Report: fl.Bool("report")}
-	for _, flag := range []string{"context-path", "base-url", "footer", "template"} {
+	for _, flag := range []string{"context-path", "base-url", "uri", "footer", "template"} {
 		if fl.Changed(flag) {
 			if err := h.setOption(strings.ReplaceAll(flag, "-", "_"), []string{fl.String(flag)}); err != nil {
 				return nil, err

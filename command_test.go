@@ -32,6 +32,7 @@ func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
 func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 	for args, option := range map[string]string{
 		"--context-path=app":           "context_path app",
+		"--uri=www.example.com":        "uri www.example.com",
 		"--footer=":                    `footer ""`,
 		"--formats=":                   "formats",
 		"--template=/nowhere/404.html": "template /nowhere/404.html",

@@ -197,7 +197,24 @@ func wantAddress(r *http.Request, trusted bool) (prefix, rest string) {
 	}
 }
 
-// FuzzRequest asks for the page in every representation, with a request as a client may send it.
+// wantAddressByURI is wantAddress where the option uri expands to a value.
+func wantAddressByURI(r *http.Request, trusted bool, value string) (prefix, rest string) {
+	value, _, _ = strings.Cut(value, "#")
+	isURL := false
+	if m := absoluteForm.FindStringSubmatch(value); m != nil {
+		scheme := strings.ToLower(m[1])
+		isURL = (scheme == "http:" || scheme == "https:") && isAuthority(m[3][strings.LastIndex(m[3], "@")+1:])
+	}
+	if !isURL && !strings.HasPrefix(value, "/") {
+		return wantAddress(r, trusted)
+	}
+	asked := r.Clone(r.Context())
+	asked.Method, asked.RequestURI = http.MethodGet, value
+	return wantAddress(asked, trusted)
+}
+
+// FuzzRequest asks for the page in every representation, with a request as a client may send it, and for one whose address
+// another proxy says in the field X-Forwarded-Host.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/docs/nothing?x=1", "a.test", "", "", false, false, false, false)
 	f.Add("POST", "/<script>alert(\"x\")</script>?{{.}}&%zz%", "a.test:8080", "https", "b.test", true, false, false, false)
@@ -208,8 +225,15 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "x:/me@//b.test/@//[/?y", "a.test", "", "", false, false, false, false)
 	f.Add("A <b>\"\xff", "/\xff?\u20ac", "b\u00fccher.test", "gopher", "\"><script>", true, false, true, false)
 
+	f.Add("POST", "/404?x", "a.test", "https", "/docs/%zz<b>?x=1#y", true, false, false, false)
+	f.Add("CONNECT", "b.test:443", "b.test:443", "", "HTTP://me:secret@shop.test:81/x@y?z#", false, false, false, false)
+	f.Add("GET", "/404", "a.test", "", "//evil.test/x", false, true, true, false)
+	f.Add("GET", "/404", "a.test", "", "https://[::1]%61/x", false, false, false, false)
+
 	h := provision(f, &Handler{Report: true})
 	h.logger = zap.NewNop()
+	behind := provision(f, &Handler{URI: "{http.request.header.X-Forwarded-Host}", Formats: []string{"text"}})
+	behind.logger = zap.NewNop()
 	f.Fuzz(func(t *testing.T, method, target, host, forwardedProto, forwardedHost string, trusted, secure, http2, http10 bool) {
 		missed.Take()
 		r, err := sentRequest{method, target, host, forwardedProto, forwardedHost, trusted, secure, http2, http10}.received()
@@ -217,7 +241,7 @@ func FuzzRequest(f *testing.F) {
 			skipInput(t, err)
 			return
 		}
-		ask := func(method, accept string) testcaddy.Response {
+		askOf := func(h *Handler, method, accept string) testcaddy.Response {
 			r.Method = method
 			r.Header.Set("Accept", accept)
 			rec := httptest.NewRecorder()
@@ -228,12 +252,16 @@ func FuzzRequest(f *testing.F) {
 			}
 			return testcaddy.Recorded(rec)
 		}
+		ask := func(method, accept string) testcaddy.Response { return askOf(h, method, accept) }
 
 		method = r.Method
 		if method == http.MethodHead {
 			method = http.MethodGet
 		}
-		prefix, rest := wantAddress(r, trusted)
+		prefix, rest := wantAddressByURI(r, trusted, r.Header.Get("X-Forwarded-Host"))
+		checkAddress(t, testcaddy.FieldsOf(t, askOf(behind, method, "text/plain")).URI, prefix, rest)
+
+		prefix, rest = wantAddress(r, trusted)
 		var text testcaddy.Fields
 		for _, representation := range testcaddy.Formats {
 			res := ask(method, representation.MediaType)
@@ -310,9 +338,10 @@ func checkAddress(t *testing.T, address, prefix, rest string) {
 // pages must be well-formed.
 func FuzzCaddyfile(f *testing.F) {
 	f.Add("")
-	f.Add("{\ncontext_path /app/\nbase_url https://a.test/\nfooter \"<us> & you\"\nformats html json text xml problem markdown\nreplace all\ntemplate 404.html\n}")
+	f.Add("{\ncontext_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json text xml problem markdown\nreplace all\ntemplate 404.html\n}")
 	f.Add("/docs/* {\nfooter {host}{unknown}\n}")
 	f.Add("{\ncontext_path app\n}")
+	f.Add("{\nuri https://me@a.test/\n}")
 	f.Add("{\nformats html html\n}")
 	f.Add("{\nfooter x {\ny\n}\n}")
 

@@ -48,6 +48,14 @@ type Handler struct {
 	// the server's trusted proxies.
 	BaseURL string `json:"base_url,omitempty"`
 
+	// The address on the page where another proxy asks for the page under an address of its own, for example
+	// `{http.request.header.X-Original-URI}`: an absolute http or https URL, or a path with its query, which
+	// follows BaseURL or the origin that the client addressed. Placeholders are supported; they are expanded
+	// before the next handler runs. A fragment and user information are cut. If it expands to anything else, or
+	// to nothing, it does not count. It believes whoever sends it: where clients reach this Caddy, too, match
+	// the proxies, for example with `remote_ip`. Default: what the client asked for.
+	URI string `json:"uri,omitempty"`
+
 	// The last line of the page: one line of text. Placeholders are supported.
 	// Default: `Powered by Caddy` and Caddy's version.
 	Footer string `json:"footer,omitempty"`
@@ -117,6 +125,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.pages, err = page.Parse(page.Options{
 		ContextPath: loadedText(h.ContextPath),
 		BaseURL:     loadedText(h.BaseURL),
+		URI:         loadedText(h.URI),
 		Footer:      loadedText(h.Footer),
 		Server:      server(),
 		Formats:     h.Formats,

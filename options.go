@@ -172,6 +172,8 @@ type clientRequest struct {
 
 	host, accept, referer         string
 	forwardedHost, forwardedProto string // of a trusted proxy: the last line, as reverse_proxy takes it
+
+	uri *string // what the option uri says; nil: it is not set
 }
 
 func newClientRequest(r *http.Request) clientRequest {
@@ -207,6 +209,9 @@ func (r *clientRequest) asked() page.Asked {
 	asked := page.Asked{Method: r.Method, Target: r.RequestURI}
 	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		asked.Method, asked.Target = orig.Method, orig.RequestURI
+	}
+	if r.uri != nil {
+		asked.URI = *r.uri
 	}
 	asked.Scheme, asked.Authority = r.origin()
 	return asked

@@ -78,6 +78,10 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 	if isNotFound(handledError(r)) {
 		rw.errorHeader = maps.Clone(header)
 	}
+	if h.URI != "" { // before a rewrite changes the query that it may come in
+		uri := h.pages.ExpandURI(rw.request.replacer)
+		rw.request.uri = &uri
+	}
 	rw.request.forget() // what another not_found decided that this one is not around
 	rw.request.replacer.Map(noCause)
 	return rw

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,27 +29,7 @@ func TestPagesOfOtherServers(t *testing.T) {
 	write("hello.txt", "hello")
 
 	nginx, python, node := testcaddy.FreePort(t), testcaddy.FreePort(t), testcaddy.FreePort(t)
-	conf := write("nginx.conf", fmt.Sprintf(`
-daemon off;
-master_process off;
-pid %[1]s/nginx.pid;
-error_log %[1]s/error.log;
-events {}
-http {
-	access_log off;
-	client_body_temp_path %[1]s/body;
-	proxy_temp_path %[1]s/proxy;
-	fastcgi_temp_path %[1]s/fastcgi;
-	uwsgi_temp_path %[1]s/uwsgi;
-	scgi_temp_path %[1]s/scgi;
-	gzip on;
-	gzip_min_length 1;
-	server {
-		listen 127.0.0.1:%[2]s;
-		root %[1]s;
-	}
-}
-`, dir, nginx))
+	startNginx(t, "server {\nlisten 127.0.0.1:"+nginx+";\nroot "+dir+";\n}")
 	script := write("server.js", `
 require("http").createServer((req, res) => {
 	if (req.url === "/hello.txt") return res.end("hello");
@@ -58,25 +39,8 @@ require("http").createServer((req, res) => {
 	setTimeout(() => { res.addTrailers({"X-Sum": "1"}); res.end("<!-- late -->"); }, 5);
 }).listen(process.argv[2], "127.0.0.1");
 `)
-	for _, command := range [][]string{
-		{"nginx", "-c", conf, "-p", dir},
-		{"python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", dir, python},
-		{"node", script, node},
-	} {
-		cmd := exec.Command(command[0], command[1:]...)
-		var output strings.Builder
-		cmd.Stdout, cmd.Stderr = &output, &output
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			cmd.Process.Kill()
-			cmd.Wait()
-			if t.Failed() {
-				t.Logf("%s: %s", command[0], output.String())
-			}
-		})
-	}
+	startProgram(t, "python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", dir, python)
+	startProgram(t, "node", script, node)
 
 	backends := map[string]string{"nginx": nginx, "python": python, "node": node}
 	var caddyfile strings.Builder
@@ -112,4 +76,139 @@ require("http").createServer((req, res) => {
 			}
 		})
 	}
+}
+
+// TestErrorServiceOfNginx runs the nginx.conf of the example, between an application and the Caddy of its Caddyfile. The
+// page says what the visitor asked nginx for, and with which method.
+func TestErrorServiceOfNginx(t *testing.T) {
+	// with other addresses, each of which has to be there
+	example := func(name string, addresses ...string) string {
+		t.Helper()
+		content, err := os.ReadFile("../examples/error-service/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(addresses); i += 2 {
+			if !strings.Contains(string(content), addresses[i]) {
+				t.Fatalf("%s has no %q:\n%s", name, addresses[i], content)
+			}
+		}
+		return strings.NewReplacer(addresses...).Replace(string(content))
+	}
+	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/hello":
+			fmt.Fprint(w, r.Method)
+		case "/forbidden":
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			testcaddy.MissingPage(w, r)
+		}
+	})
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "files"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	queryPort, headerPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
+	query, header := "127.0.0.1:"+queryPort, "127.0.0.1:"+headerPort
+	start := func(proxies string) {
+		options, sites, ok := strings.Cut(example("Caddyfile", ":8080 ", "http://:"+queryPort+" ", ":8081 ", "http://:"+headerPort+" ", ":8082 ", "http://:0 ", "remote_ip private_ranges", "remote_ip "+proxies), "\n}\n")
+		_, options, _ = strings.Cut(options, "\n{\n")
+		if !ok || !strings.Contains(options, "trusted_proxies") {
+			t.Fatalf("the Caddyfile has the options %q", options)
+		}
+		testcaddy.Start(t, sites, options)
+	}
+
+	addr := "127.0.0.1:" + testcaddy.FreePort(t)
+	rewrites := "location /rewritten/ {\nrewrite ^ /other?y break;\nproxy_pass http://application;\nproxy_intercept_errors on;\n}\n"
+	startNginx(t, example("nginx.conf", "listen 80;", "listen "+addr+";", "127.0.0.1:9000", application, "127.0.0.1:8081", header, "/var/www", root,
+		"location /files/", rewrites+"location /files/", "$scheme;", "https;")) // as if it had a certificate
+	awaitListener(t, "nginx", addr)
+	nginx, ownPath := testcaddy.HTTP11(t, addr), "/a%20b//c?x=1&url=/evil"
+	asked, own := "http://www.example.com"+ownPath, "https://www.example.com"+ownPath
+	forged := []string{"X-Original-URI: http://evil.example/", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: http"}
+
+	t.Run("proxies are believed", func(t *testing.T) {
+		start("127.0.0.0/8")
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} {
+			req, err := http.NewRequest(method, asked, strings.NewReader("a=b"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			nginx.Send(t, req).WantPage(t, method, own, "")
+		}
+		nginx.Get(t, asked, forged...).WantPage(t, "GET", own, "")
+		nginx.Get(t, "http://www.example.com/rewritten/x?y=z").WantPage(t, "GET", "https://www.example.com/rewritten/x?y=z", "")
+		nginx.Get(t, "http://www.example.com/files/nothing?x").WantPage(t, "GET", "https://www.example.com/files/nothing?x", "")
+		nginx.Get(t, "http://www.example.com:8443/x").WantPage(t, "GET", "https://www.example.com:8443/x", "")
+		for _, f := range testcaddy.Formats {
+			res := nginx.Get(t, asked, "Accept: "+f.MediaType)
+			res.WantHeader(t, "Content-Type", f.ContentType)
+			if got := testcaddy.FieldsOf(t, res); got.URI != own {
+				t.Errorf("%s: got the address %q, want %q", f.Name, got.URI, own)
+			}
+			head := nginx.Do(t, "HEAD", asked, "Accept: "+f.MediaType)
+			if head.StatusCode != http.StatusNotFound || head.ContentLength != res.ContentLength || head.Content != "" {
+				t.Errorf("HEAD: got %d, Content-Length %d, %q", head.StatusCode, head.ContentLength, head.Content)
+			}
+		}
+		nginx.Do(t, "PUT", "http://www.example.com/hello").Want(t, http.StatusOK, "PUT")
+		if res := nginx.Get(t, "http://www.example.com/forbidden"); res.StatusCode != http.StatusForbidden {
+			t.Errorf("got %s, want what the application says", res.Status)
+		}
+
+		// as Traefik does
+		testcaddy.HTTP11(t, query).Get(t, "http://shop.test/404?url=https%3A%2F%2Fshop.test%2Fa%2520b%3Fx").WantPage(t, "GET", "https://shop.test/a%20b?x", "")
+	})
+	t.Run("others are not", func(t *testing.T) {
+		start("192.0.2.0/24")
+		nginx.Get(t, "http://www.example.com/rewritten/x?y=z").WantPage(t, "GET", "https://www.example.com/other?y&y=z", "")
+		testcaddy.HTTP11(t, header).Get(t, "http://www.example.com/x", forged[0]).WantPage(t, "GET", "http://www.example.com/x", "")
+		testcaddy.HTTP11(t, query).Get(t, "http://shop.test/404?url=/x").WantPage(t, "GET", "http://shop.test/404?url=/x", "")
+	})
+}
+
+// startNginx runs nginx with some server blocks until the test ends.
+func startNginx(t *testing.T, servers string) {
+	t.Helper()
+	dir := t.TempDir()
+	conf := testcaddy.TempFile(t, "nginx.conf", fmt.Sprintf(`
+daemon off;
+master_process off;
+pid %[1]s/nginx.pid;
+error_log %[1]s/error.log;
+events {}
+http {
+	access_log off;
+	client_body_temp_path %[1]s/body;
+	proxy_temp_path %[1]s/proxy;
+	fastcgi_temp_path %[1]s/fastcgi;
+	uwsgi_temp_path %[1]s/uwsgi;
+	scgi_temp_path %[1]s/scgi;
+	gzip on;
+	gzip_min_length 1;
+	%[2]s
+}
+`, dir, servers))
+	startProgram(t, "nginx", "-c", conf, "-p", dir)
+}
+
+// startProgram runs a program until the test ends.
+func startProgram(t *testing.T, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", name, output.String())
+		}
+	})
 }

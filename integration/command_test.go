@@ -177,6 +177,18 @@ func TestNotFoundCommandFlags(t *testing.T) {
 		s := startNotFound(t, "--base-url", "https://www.example.com/app", "--trusted-proxies", "10.0.0.0/8")
 		s.Get(t, "http://a.test/x?y", "X-Forwarded-Host: other.test").WantPage(t, "GET", "https://www.example.com/app/x?y", "")
 	})
+	t.Run("URI", func(t *testing.T) {
+		t.Parallel()
+		s := startNotFound(t, "--uri={http.request.uri.query.url}")
+		s.Get(t, "http://a.test/404?url=https%3A%2F%2Fshop.example%2Fa%2520b%3Fx").WantPage(t, "GET", "https://shop.example/a%20b?x", "")
+		s.Get(t, "http://a.test/404").WantPage(t, "GET", "http://a.test/404", "")
+	})
+	t.Run("URI, as ingress-nginx says it", func(t *testing.T) {
+		t.Parallel()
+		s := startNotFound(t, "--uri={http.request.header.X-Original-URI}", "--base-url=https://{http.request.hostport}")
+		s.Do(t, "POST", "http://a.test:8443/", "X-Original-URI: /x?y").WantPage(t, "POST", "https://a.test:8443/x?y", "")
+		s.Get(t, "http://a.test/x?y").WantPage(t, "GET", "https://a.test/x?y", "")
+	})
 	t.Run("trusted proxies are not others", func(t *testing.T) {
 		t.Parallel()
 		s := startNotFound(t, "--trusted-proxies", "10.0.0.0/8,::1")

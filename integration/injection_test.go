@@ -24,7 +24,7 @@ func TestHostileRequestGetsAPageLikeAnyOther(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", `<!DOCTYPE html><title>{{.Heading}}</title><h1 title="{{placeholder "http.request.uri.query.x"}}">HTTP ERROR {{.Status}} {{.Message}}</h1>`+
 		`<p>URI: <a href="{{.URI}}">{{.URI}}</a><p>STATUS: {{.Status}}<p>MESSAGE: {{.Message}}<p>{{placeholder "http.request.uri.query.x"}} {{.Footer}}`)
 	fed := func(placeholder, template string) string {
-		return "not_found {\ncontext_path {" + placeholder + "}\nbase_url {" + placeholder + "}\nfooter \"{" + placeholder + "}\"\n" + template + "\n}"
+		return "not_found {\ncontext_path {" + placeholder + "}\nbase_url {" + placeholder + "}\nuri {" + placeholder + "}\nfooter \"{" + placeholder + "}\"\n" + template + "\n}"
 	}
 	s := testcaddy.Start(t, `
 http://:0 {
@@ -177,6 +177,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 		"FED", `{
 			context_path "/{http.request.header.X-Evil}{http.request.uri.query.x}"
 			base_url "http://a.test/{http.request.header.X-Evil}"
+			uri "/{http.request.header.X-Evil}?{http.request.uri.query.x}"
 			footer "{http.request.header.X-Evil} {http.request.uri.query.x}"
 		}`,
 		"TEMPLATES", "templates {\nroot "+root+"\n}", "APP", testcaddy.Backend(t, testcaddy.MissingPage), "FILE", file)
@@ -201,6 +202,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 		"after templates, in a handle block":     {"TEMPLATES\nhandle {\nnot_found\n}", false},
 		"after templates, with a context path":   {"route {\nTEMPLATES\nnot_found {\ncontext_path \"/{http.request.header.X-Evil}{http.request.uri.query.x}\"\n}\n}", false},
 		"after templates, with a base URL":       {"route {\nTEMPLATES\nnot_found {\nbase_url \"http://a.test/{http.request.header.X-Evil}\"\n}\n}", false},
+		"after templates, with a URI":            {"route {\nTEMPLATES\nnot_found {\nuri \"/{http.request.header.X-Evil}?{http.request.uri.query.x}\"\n}\n}", false},
 		"after templates, in handle_errors":      {"error 404\nhandle_errors {\nroute {\nTEMPLATES\nnot_found\n}\n}", false},
 		"after templates, in a response route":   {"TEMPLATES\nreverse_proxy APP {\n@missing status 404\nhandle_response @missing {\nnot_found\n}\n}", false},
 		"after templates and encode, in a route": {"route {\nTEMPLATES\nencode\nnot_found\n}", false},

@@ -2,6 +2,8 @@ package integration
 
 import (
 	"html/template"
+	"maps"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -145,6 +147,146 @@ http://request.test:0 {
 			t.Parallel()
 			s.Get(t, "http://request.test/x", "X-Base: "+base).WantPage(t, "GET", want, "")
 		})
+	}
+}
+
+// TestURI has the page asked for at an address of its own, as another proxy does, where what is behind not_found changes
+// all that the option is made of.
+func TestURI(t *testing.T) {
+	t.Setenv("NOT_FOUND_TEST_PAGE", "page")
+	s := testcaddy.Start(t, strings.ReplaceAll(`
+http://query.test:0 {
+	not_found {
+		uri {http.request.uri.query.url}
+	}
+	rewrite * /rewritten?url=/wrong
+	respond /rewritten 404
+}
+http://header.test:0 {
+	not_found {
+		uri {http.request.header.X-Original-URI}
+	}
+	request_header X-Original-URI /wrong
+	reverse_proxy BACKEND
+}
+http://based.test:0 {
+	not_found {
+		base_url https://www.example.com/app/
+		uri {http.request.header.X-Original-URI}
+	}
+}
+http://literal.test:0 {
+	not_found {
+		uri /gone/{env.NOT_FOUND_TEST_PAGE}?x
+	}
+}
+http://proxies.test:0 {
+	@proxies remote_ip 192.0.2.0/24
+	not_found @proxies {
+		uri {http.request.header.X-Original-URI}
+	}
+	not_found
+}
+http://errors.test:0 {
+	rewrite * /rewritten?url=/wrong
+	error 404
+	handle_errors {
+		not_found {
+			uri {http.request.uri.query.url}
+		}
+	}
+}`, "BACKEND", testcaddy.Backend(t, testcaddy.MissingPage)), "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
+
+	for value, want := range map[string]struct{ own, based string }{
+		"/docs/nothing?x=1":   {"https://header.test/docs/nothing?x=1", "/docs/nothing?x=1"},
+		"/x?":                 {"https://header.test/x?", "/x?"},
+		"/x?y#z":              {"https://header.test/x?y", "/x?y"},
+		"//evil.example/x":    {"https://header.test//evil.example/x", "//evil.example/x"},
+		"///me@evil.example":  {"https://header.test///me@evil.example", "///me@evil.example"},
+		`/\evil.example/x`:    {"https://header.test/%5Cevil.example/x", "/%5Cevil.example/x"},
+		"/{{.}}?<b>&%zz&%C3":  {"https://header.test/%7B%7B.%7D%7D?%3Cb%3E&%25zz&%C3", "/%7B%7B.%7D%7D?%3Cb%3E&%25zz&%C3"},
+		"/{http.request.uri}": {"https://header.test/%7Bhttp.request.uri%7D", "/%7Bhttp.request.uri%7D"}, // a value is not expanded again
+
+		"http://shop.example/a%20b?x":                   {"http://shop.example/a%20b?x", "/a%20b?x"},
+		"HTTPS://me:secret@shop.example:8443/x@y?z@#me": {"HTTPS://shop.example:8443/x@y?z@", "/x@y?z@"},
+		"http://[2001:db8::1]:81":                       {"http://[2001:db8::1]:81", ""},
+		"https://shop.example?x":                        {"https://shop.example?x", "?x"},
+		"http://shop.example#/x":                        {"http://shop.example", ""},
+		"http://shop.example/ü<script>":                 {"http://shop.example/%C3%BC%3Cscript%3E", "/%C3%BC%3Cscript%3E"},
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			fields := []string{"X-Original-URI: " + value, "X-Forwarded-Proto: https"}
+			for _, method := range []string{"GET", "POST", "OPTIONS", "DELETE"} {
+				s.Do(t, method, "http://header.test/404?x=y", fields...).WantPage(t, method, want.own, "")
+				s.Do(t, method, "http://based.test/404?x=y", fields...).WantPage(t, method, "https://www.example.com/app"+want.based, "")
+			}
+			got := s.Get(t, "http://header.test/404", fields...)
+			if head := s.Do(t, "HEAD", "http://header.test/404", fields...); head.ContentLength != got.ContentLength || head.Content != "" {
+				t.Errorf("HEAD: got Content-Length %d and %q, want %d and no body", head.ContentLength, head.Content, got.ContentLength)
+			}
+			connect := s.Raw(t, "CONNECT", "CONNECT header.test HTTP/1.1\r\nHost: header.test\r\n"+strings.Join(fields, "\r\n")+"\r\nConnection: close\r\n\r\n")
+			connect.WantPage(t, "CONNECT", want.own, "")
+			query := s.Get(t, "http://query.test/404?url="+url.QueryEscape(value), fields[1])
+			query.WantPage(t, "GET", strings.Replace(want.own, "https://header.test", "https://query.test", 1), "")
+		})
+	}
+
+	// anything else is not believed, and what the client asked for is on the page
+	for _, value := range []string{
+		"", "#/x", "?x", "*", "x", "./x", "www.example.com/x", "ftp://evil.example/x", "javascript:alert(1)//", "mailto:me@evil.example",
+		"http:", "http:/evil.example/x", "http:evil.example/x", `http:\\evil.example\x`, "http://", "http:///evil.example", "http://me@/x", "http://:80/x", "http://?x",
+		"http://evil.example:x/", "http://evil example/x", "http://evil%2eexample/x", `http://evil\example/x`, "http://[::1", "http://[127.0.0.1]/", "http://b\u00fccher.example/",
+		"{http.request.header.X-Original-URI}", "x, http://evil.example/",
+	} {
+		t.Run("not believed: "+value, func(t *testing.T) {
+			t.Parallel()
+			s.Get(t, "http://header.test/404?x=y", "X-Original-URI: "+value).WantPage(t, "GET", "http://header.test/404?x=y", "")
+			s.Get(t, "http://based.test/404?x=y", "X-Original-URI: "+value).WantPage(t, "GET", "https://www.example.com/app/404?x=y", "")
+			target := "/404?url=" + url.QueryEscape(value)
+			s.Get(t, "http://query.test"+target).WantPage(t, "GET", "http://query.test"+target, "")
+		})
+	}
+	t.Run("other cases", func(t *testing.T) {
+		t.Parallel()
+		s.Get(t, "http://query.test/404?x").WantPage(t, "GET", "http://query.test/404?x", "")
+		s.Get(t, "http://query.test/404?url=/a+%0D%0Ab%252F").WantPage(t, "GET", "http://query.test/a%20%0D%0Ab%2F", "")
+		s.Get(t, "http://literal.test/404").WantPage(t, "GET", "http://literal.test/gone/page?x", "")
+		s.Get(t, "http://errors.test/404?url=/x").WantPage(t, "GET", "http://errors.test/x", "")
+		s.Get(t, "http://proxies.test/404", "X-Original-URI: /x").WantPage(t, "GET", "http://proxies.test/404", "")
+	})
+}
+
+// TestReportHasTheURI counts pages and a 404 response that passes, at addresses that the option uri says.
+func TestReportHasTheURI(t *testing.T) {
+	s := startReporting(t, strings.ReplaceAll(`
+http://a.test:0 {
+	not_found {
+		uri {http.request.uri.query.url}
+		report
+	}
+	rewrite * /rewritten?url=/wrong
+	reverse_proxy BACKEND
+}
+http://passing.test:0 {
+	not_found {
+		uri https://{http.request.header.X-Host}/a{http.request.header.X-Original-URI}
+		replace none
+		report
+	}
+	request_header X-Original-URI /wrong
+	reverse_proxy BACKEND
+}`, "BACKEND", testcaddy.Backend(t, testcaddy.MissingPage)))
+	s.miss(t, "GET", "http://a.test/404?url=https%3A%2F%2Fme%40shop.test%2Fa%2520b%3Fx%23y")
+	s.miss(t, "GET", "http://a.test/404?url=/nothing")
+	s.miss(t, "GET", "http://a.test/404")
+	s.miss(t, "GET", "http://passing.test/404", "X-Host: shop.test", "X-Original-URI: %20b?z")
+	counts := make(map[string]int)
+	for _, a := range s.report(t, "").Addresses {
+		counts[a.Host+a.Path] = a.Count
+	}
+	if want := map[string]int{"shop.test/a%20b": 2, "a.test/nothing": 1, "a.test/404": 1}; !maps.Equal(counts, want) {
+		t.Errorf("got %v, want %v", counts, want)
 	}
 }
 

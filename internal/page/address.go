@@ -12,14 +12,21 @@ type Asked struct {
 	Method string
 	Target string // the request target, in any of its forms (RFC 9112, section 3.2)
 
-	// Scheme and Authority are the origin that the client addressed. The target overrides them in absolute-form.
+	// URI is what the option uri says, see ExpandURI. An http or https URL with a host, or a path with its query,
+	// counts instead of the target, whatever the method is.
+	URI string
+
+	// Scheme and Authority are the origin that the client addressed. The target and URI override them if they have one.
 	Scheme, Authority string
 }
 
 // appendAddress appends the absolute URL that was asked for. It begins with baseURL, unless that is empty. What is valid
 // in it stays as it was sent; the rest is percent-encoded.
 func appendAddress(b []byte, asked Asked, baseURL string) []byte {
-	scheme, authority, rest := splitTarget(asked.Method, asked.Target)
+	scheme, authority, rest, ok := splitURI(asked.URI)
+	if !ok {
+		scheme, authority, rest = splitTarget(asked.Method, asked.Target)
+	}
 	switch {
 	case baseURL != "":
 		b = append(b, baseURL...)
@@ -40,6 +47,18 @@ func appendAddress(b []byte, asked Asked, baseURL string) []byte {
 		b = append(b, '/') // or it would belong to the authority
 	}
 	return uri.AppendTarget(b, rest)
+}
+
+// splitURI splits an address without its fragment as splitTarget splits a request target. It is an http or https URL
+// with a host or a path, or it is not ok.
+func splitURI(address string) (scheme, authority, rest string, ok bool) {
+	address, _, _ = strings.Cut(address, "#")
+	isPath := strings.HasPrefix(address, "/")
+	if !isPath && !uri.HasHTTPScheme(address) {
+		return "", "", "", false
+	}
+	scheme, authority, rest = splitTarget("", address)
+	return scheme, authority, rest, isPath || authority != ""
 }
 
 // splitTarget splits a request target. In origin-form it has only a rest, and in asterisk-form and authority-form

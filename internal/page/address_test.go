@@ -16,17 +16,40 @@ func TestAddressOfAsteriskForm(t *testing.T) {
 }
 
 // addressOf returns the address of a request to a.test.
-func addressOf(method, target string) string {
-	return string(appendAddress(nil, Asked{Method: method, Target: target, Scheme: "http", Authority: "a.test"}, ""))
+func addressOf(method, target string) string { return addressWithURI(method, target, "") }
+
+// addressWithURI returns the address of a request to a.test, for which the option uri says something.
+func addressWithURI(method, target, uri string) string {
+	return string(appendAddress(nil, Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, ""))
+}
+
+// TestURICountsForEveryMethod covers the methods and the forms of a request target that mean something else without the
+// option uri, or that net/http answers itself.
+func TestURICountsForEveryMethod(t *testing.T) {
+	for _, request := range [][2]string{
+		{"GET", "/404"}, {"POST", "/404?x"}, {"OPTIONS", "*"}, {"CONNECT", "b.test:443"}, {"GET", "http://me:secret@b.test/x"}, {"GET", "urn:x"},
+	} {
+		for uri, want := range map[string]string{
+			"/docs/nothing?x=1":         "http://a.test/docs/nothing?x=1",
+			"https://shop.test:81/x?y#": "https://shop.test:81/x?y",
+		} {
+			if got := addressWithURI(request[0], request[1], uri); got != want {
+				t.Errorf("%s: got the address %q, want %q", request, got, want)
+			}
+		}
+	}
 }
 
 // TestAddressStaysTheSameWhenDecoded checks, for every byte that a request target can have, that the address is a URL,
-// has only bytes that a URI can have, and means what was sent.
+// has only bytes that a URI can have, and means what was sent: by the client, or by the option uri.
 func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 	const uriBytes = uri.Letters + uri.Digits + "-._~!$&'()*+,;=:/?@%"
 	for c := 0x21; c < 0x100; c++ {
 		for _, target := range []string{"/" + string([]byte{byte(c)}), "/a" + string([]byte{byte(c)}) + "0?" + string([]byte{byte(c), byte(c)})} {
 			address := addressOf("GET", target)
+			if fromURI := addressWithURI("GET", "/404", target); c != '#' && fromURI != address {
+				t.Errorf("uri %q: got the address %q, want %q", target, fromURI, address)
+			}
 			if i := strings.IndexFunc(address, func(r rune) bool { return !strings.ContainsRune(uriBytes, r) }); i >= 0 {
 				t.Errorf("target %q: the address %q has %q", target, address, address[i])
 			}

@@ -25,6 +25,7 @@ import (
 type Options struct {
 	ContextPath Text // of the application that the page speaks for; empty: the root context
 	BaseURL     Text // what the address begins with; empty: the origin that the client addressed
+	URI         Text // the address that was asked for, see Asked; empty: the request target
 	Footer      Text // the last line; empty, or blank for a request: Server
 
 	// Server is the footer where there is no other: a line that names the server and its version.
@@ -42,11 +43,11 @@ type Options struct {
 
 // Pages makes pages.
 type Pages struct {
-	contextPath, baseURL, footer Text
-	server                       string
-	offered                      []*format
-	offers                       accept.Offers
-	template                     *fileTemplate // nil: the built-in page
+	contextPath, baseURL, uri, footer Text
+	server                            string
+	offered                           []*format
+	offers                            accept.Offers
+	template                          *fileTemplate // nil: the built-in page
 }
 
 // Parse checks options, and reads the template.
@@ -61,6 +62,7 @@ func Parse(o Options) (*Pages, error) {
 	}{
 		{"context_path", o.ContextPath, CheckContextPath, &p.contextPath, func(s string) string { return string(appendContextPath(nil, s)) }},
 		{"base_url", o.BaseURL, CheckBaseURL, &p.baseURL, cleanBaseURL},
+		{"uri", o.URI, CheckURI, &p.uri, func(s string) string { return s }},
 		{"footer", o.Footer, CheckFooter, &p.footer, cleanLine},
 	} {
 		if text.value.literals == nil {
@@ -136,6 +138,9 @@ func (p *Pages) Make(asked Asked, placeholders Placeholders) *Page {
 
 // tokenBytes are those of a method (RFC 9110, section 5.6.2).
 var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
+
+// ExpandURI returns what the option uri says for a request, as Asked takes it.
+func (p *Pages) ExpandURI(placeholders Placeholders) string { return p.uri.expand(placeholders) }
 
 // AppendURI appends the address that a page has for what was asked.
 func (p *Pages) AppendURI(b []byte, asked Asked, placeholders Placeholders) []byte {

@@ -2,9 +2,11 @@ package page
 
 import (
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -79,17 +81,61 @@ var (
 	messageOnly = regexp.MustCompile("^No endpoint [!#$%&'*+.^_`|~0-9A-Za-z-]* (?:/[A-Za-z0-9._~:@!$&'()*+,;=%/-]*)?/missing\\.html\\.$")
 )
 
+// wantOfURI returns the address that the option uri means, in two parts: one that is there byte for byte, and what may be
+// percent-encoded. A path begins with the base, and so does an absolute URL, if that is set by base_url.
+func wantOfURI(uri, base string, isBaseURL bool) (prefix, rest string, ok bool) {
+	uri, _, _ = strings.Cut(uri, "#")
+	if strings.HasPrefix(uri, "/") {
+		return base, uri, true
+	}
+	m := absoluteURL.FindStringSubmatch(uri)
+	if m == nil {
+		return "", "", false
+	}
+	if ip := ipLiteral.FindStringSubmatch(m[2]); ip != nil {
+		if addr, err := netip.ParseAddr(ip[1]); err != nil || !addr.Is6() {
+			return "", "", false
+		}
+	} else if !registeredName.MatchString(m[2]) {
+		return "", "", false
+	}
+	if !isBaseURL {
+		base = m[1] + m[2]
+	}
+	return base, m[3], true
+}
+
+// The grammar of RFC 3986, where an authority may have a user.
+var (
+	absoluteURL    = regexp.MustCompile(`(?s)^((?i:https?)://)(?:[^/?]*@)?([^/?]*)(.*)$`)
+	ipLiteral      = regexp.MustCompile(`^\[([0-9A-Fa-f:.]+)\](?::[0-9]*)?$`)
+	registeredName = regexp.MustCompile("^[A-Za-z0-9._~!$&'()*+,;=-]+(?::[0-9]*)?$")
+	escape         = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+)
+
+// unescaped returns s with each valid %XX decoded.
+func unescaped(s string) string {
+	return escape.ReplaceAllStringFunc(s, func(escape string) string {
+		c, _ := strconv.ParseUint(escape[1:], 16, 8)
+		return string([]byte{byte(c)})
+	})
+}
+
 // FuzzMake makes a page for anything that a request can have, and for placeholders with any value.
 func FuzzMake(f *testing.F) {
-	f.Add("GET", "/docs/nothing?x=1", "/app", "https://www.example.com", "a footer")
-	f.Add("OPTIONS", "*", "", "", "")
-	f.Add("CONNECT", "a.test:443", "app", "http://a.test/<", "\x00\u2028")
-	f.Add("GE\"T", "http://me:secret@b.test/#x", "/%zz{x}", "ftp://a.test", "<b>\"\\{{")
-	f.Add("GET", "urn:me:secret@b.test//x?y", "\xff", "{x}", "|*_`~$@www.a.test")
+	f.Add("GET", "/docs/nothing?x=1", "", "/app", "https://www.example.com", "a footer")
+	f.Add("OPTIONS", "*", "/x?y#z", "", "", "")
+	f.Add("CONNECT", "a.test:443", "//evil.test/x", "app", "http://a.test/<", "\x00\u2028")
+	f.Add("GE\"T", "http://me:secret@b.test/#x", "https://me:secret@b.test:81/\xff?{{.}}#x", "/%zz{x}", "ftp://a.test", "<b>\"\\{{")
+	f.Add("GET", "urn:me:secret@b.test//x?y", "http://a b/", "\xff", "{x}", "|*_`~$@www.a.test")
+	f.Add("GET", "/404?url=x", "http:/b.test", "", "", "")
+	f.Add("GET", "/404", "HTTP://[::1]:81", "", "https://www.example.com", "")
 	x := func(name string) Text { return NewText([]string{"", ""}, []string{name}) }
-	p := parse(f, Options{ContextPath: x("c"), BaseURL: x("b"), Footer: x("f"), Server: "Powered by Caddy"})
-	f.Fuzz(func(t *testing.T, method, target, contextPath, baseURL, footer string) {
-		pg := p.Make(Asked{Method: method, Target: target, Scheme: "https", Authority: "a.test"}, values{"c": contextPath, "b": baseURL, "f": footer})
+	p := parse(f, Options{ContextPath: x("c"), BaseURL: x("b"), URI: x("u"), Footer: x("f"), Server: "Powered by Caddy"})
+	f.Fuzz(func(t *testing.T, method, target, uri, contextPath, baseURL, footer string) {
+		placeholders := values{"c": contextPath, "b": baseURL, "u": uri, "f": footer}
+		asked := Asked{Method: method, Target: target, URI: p.ExpandURI(placeholders), Scheme: "https", Authority: "a.test"}
+		pg := p.Make(asked, placeholders)
 		defer pg.Free()
 		if !uriOnly.Match(pg.URI) || !strings.Contains(string(pg.URI), ":") {
 			t.Errorf("the address is %q", pg.URI)
@@ -100,8 +146,21 @@ func FuzzMake(f *testing.F) {
 		if pg.Footer != cleanLine(pg.Footer) || pg.Footer == "" {
 			t.Errorf("the footer is %q", pg.Footer)
 		}
-		if method != http.MethodConnect && strings.HasPrefix(target, "/") && CheckBaseURL(Literal(baseURL)) != nil && !strings.HasPrefix(string(pg.URI), "https://a.test/") {
-			t.Errorf("the address of %q is %q", target, pg.URI)
+		asked.URI = ""
+		own := string(p.AppendURI(nil, asked, placeholders))
+		begins := cleanBaseURL(baseURL)
+		if begins == "" {
+			begins = "https://a.test"
+		}
+		if method != http.MethodConnect && strings.HasPrefix(target, "/") && !strings.HasPrefix(own, begins+"/") {
+			t.Errorf("the address of %q is %q", target, own)
+		}
+		prefix, rest, ok := wantOfURI(uri, begins, cleanBaseURL(baseURL) != "")
+		if !ok {
+			prefix, rest = own, ""
+		}
+		if got, ok := strings.CutPrefix(string(pg.URI), prefix); !ok || unescaped(got) != unescaped(rest) {
+			t.Errorf("with the uri %q the address is %q, want %q and %q", uri, pg.URI, prefix, rest)
 		}
 		for _, format := range formats {
 			rep := p.Represent(pg, format.offer.Types[0], nil)
