@@ -307,7 +307,6 @@ func TestPageLeavesAfterTheHandler(t *testing.T) {
 		for range 2 {
 			_, _ = w.Write(make([]byte, 100_000)) // more than any buffer on the way
 			_ = http.NewResponseController(w).Flush()
-			w.(http.Flusher).Flush()
 			time.Sleep(100 * time.Millisecond)
 		}
 		hasEnded.Store(r.URL.Path, true)
