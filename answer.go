@@ -68,7 +68,7 @@ func (rw *responseWriter) answer(c cause, err error) {
 	rw.setHeader(rep)
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
-		// no error is of use to a client that is gone
+		// an error is of no use: the client is gone
 		_, _ = rw.ResponseWriter.Write(rep.Body)
 	}
 
@@ -158,14 +158,14 @@ func describesAnyContent(header http.Header) bool {
 //   - representation metadata and digests (RFC 9110, section 8; RFC 9530), which by convention begin with
 //     Content-, and others that say which variant the content is, its date, the version of its format, or its style
 //   - signatures, which cover the old digest (RFC 9421)
-//   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the content is fresh, for
-//     such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
+//   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the content is fresh,
+//     because such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
 //     and fields that let a client use the content for other requests (RFC 9842; No-Vary-Search)
 //   - framing and delta encoding (RFC 9112; RFC 3229)
 //
 // Some fields outside the registry act on the content: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
 // server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body
-// with a Grpc-Status for messages.
+// for messages if there is a Grpc-Status.
 func describesContent(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
 	case "Content-Security-Policy", "Content-Security-Policy-Report-Only":

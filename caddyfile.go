@@ -17,14 +17,14 @@ import (
 func init() {
 	httpcaddyfile.RegisterDirective("not_found", parseCaddyfile)
 
-	// After header and log_append, which work on a 404 page as on any response, and before everything that can
+	// After header and log_append, which apply to a 404 page as to any response, and before everything that can
 	// end in a 404: try_files, forward_auth, intercept, handle blocks, the handlers. Before templates above all,
 	// which must never execute a page that echoes what a client sent.
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
 }
 
 // parseCaddyfile makes the route of a not_found directive. The directives of one block share a route group, so
-// that only the most specific one that matches works, as with handle and rewrite.
+// that only the most specific one that matches takes effect, as with handle and rewrite.
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	matcherSet, err := h.ExtractMatcherSet()
@@ -50,11 +50,11 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 // groupOf returns the name of the route group of the block that a directive stands in. It is our own: Caddy counts its
 // groups from zero again in named routes, so that one name may stand for two groups of the same request.
 //
-// A block is known by its BlockState: each nested block has a copy to itself, and all sites share one, for a request
+// A block is known by its BlockState: each nested block has a copy to itself, and all sites share one, because a request
 // is for one site. The name is not kept in BlockState, or nested blocks would inherit it.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
-	blocks, _ := h.State[key].([]map[string]any) // which keeps them, so that no other map takes the address of one
+	blocks, _ := h.State[key].([]map[string]any) // kept there, so that no other map takes the address of one
 	i := slices.IndexFunc(blocks, func(block map[string]any) bool {
 		return reflect.ValueOf(block).Pointer() == reflect.ValueOf(h.BlockState).Pointer()
 	})
@@ -83,7 +83,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    report
 //	}
 //
-// Every option is optional, and may be given once. But keep may be given several times; one match is enough.
+// All options are optional. Each may be given once, except keep: of several matchers, one match is enough.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
@@ -168,7 +168,7 @@ func (h *Handler) setOption(option string, args []string) error {
 		return h.checkTemplate()
 	case "report":
 		if len(args) > 0 {
-			return fmt.Errorf("option 'report' takes no argument, not %q", args[0])
+			return fmt.Errorf("option 'report' takes no argument; leave out %q", args[0])
 		}
 		h.Report = true
 		return nil

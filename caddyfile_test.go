@@ -78,7 +78,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep: unknown matcher 'headers'; the matchers are header and status, at Testfile:4"},
 		"keep no status":    {input: "not_found {\nkeep status x\n}", err: `keep: bad status value 'x': strconv.Atoi: parsing "x": invalid syntax, at Testfile:2`},
 		"keep half a field": {input: "not_found {\nkeep header X\n}", err: "keep: malformed header matcher: expected both field and value, at Testfile:2"},
-		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument, not \"on\", at Testfile:2"},
+		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument; leave out \"on\", at Testfile:2"},
 		"a block of option": {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block, at Testfile:3"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"base URL with an empty query":      {"base_url", "https://example.com/?", `has a query or a fragment; leave it out`},
 		"base URL with a fragment":          {"base_url", "https://example.com/#x", `has a query or a fragment; leave it out`},
 		"base URL with a space":             {"base_url", "https://example.com/my app", `percent-encode them, as in "https://example.com/my%20app"`},
-		"base URL that is none":             {"base_url", "https://example.com:x", `is not a URL: `},
+		"base URL that is not a URL":        {"base_url", "https://example.com:x", `is not a URL: `},
 		"base URL with a large port":        {"base_url", "https://example.com:99999/x", `base_url: "https://example.com:99999/x" has the port 99999; a port is a number from 1 to 65535`},
 		"base URL with the port 65536":      {"base_url", "https://[::1]:65536", `has the port 65536; a port is a number from 1 to 65535`},
 		"base URL with the port 0":          {"base_url", "https://example.com:0", `has the port 0; a port is a number from 1 to 65535`},

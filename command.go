@@ -137,7 +137,7 @@ written to a file for each Caddy, which the error names.
 func exportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "export-template",
-		Short:   "Exports the built-in HTML page, to begin a template with",
+		Short:   "Exports the built-in HTML page, as a starting point for a template",
 		Example: "caddy not-found export-template > 404.html",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -147,7 +147,7 @@ func exportCommand() *cobra.Command {
 	}
 }
 
-// A client that stalls in its request gets its page after readTimeout, and one that stalls in anything holds up the end of
+// A client that stalls in its request gets its page after readTimeout, and one that stalls in anything holds up the exit of
 // the process for gracePeriod, which is less than `docker stop` and Kubernetes wait.
 const (
 	readTimeout = 10 * time.Second

@@ -378,7 +378,7 @@ func FuzzCaddyfile(f *testing.F) {
 		segment := caddyfile.Segment(tokens)
 		httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
 		if len(segment) > 1 && (segment[1].Text == "*" || strings.HasPrefix(segment[1].Text, "/")) {
-			segment = slices.Delete(segment, 1, 2) // a matcher, which is no part of the handler
+			segment = slices.Delete(segment, 1, 2) // a matcher, which is not part of the handler
 		}
 		var parsed Handler
 		err = parsed.UnmarshalCaddyfile(caddyfile.NewDispenser(segment))
@@ -409,7 +409,7 @@ func FuzzCaddyfile(f *testing.F) {
 		changes := strings.Contains(text, "time") || strings.Contains(text, "duration") || strings.Contains(text, "uuid")
 		for _, target := range []string{"/docs/nothing?x=1", "/%3C\"'?{http.request.host}"} {
 			var first testcaddy.Fields
-			var footer string // but for problem details, which have none
+			var footer string // except of problem details, which have none
 			formats := parsed.Formats
 			if len(formats) == 0 {
 				formats = page.Formats()

@@ -118,7 +118,7 @@ func TestPassesEverythingElse(t *testing.T) {
 	}
 }
 
-// TestAnswersOfEveryKindCount has the next handler answer in each way that there is. To return without writing is one:
+// TestAnswersOfEveryKindCount has the next handler answer in every possible way. To return without writing is one:
 // net/http makes an empty 200 of it.
 func TestAnswersOfEveryKindCount(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter) error{
@@ -169,7 +169,7 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 		})
 	}
 
-	t.Run("a 103 is no answer", func(t *testing.T) {
+	t.Run("a 103 is not an answer", func(t *testing.T) {
 		rec := httptest.NewRecorder()
 		if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
 			w.WriteHeader(103)

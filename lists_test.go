@@ -142,7 +142,7 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	}
 }
 
-// table returns the cells of the first table of a section in Markdown, but for its header.
+// table returns the cells of the first table of a section in Markdown, without its header.
 func table(t *testing.T, text, section string) (rows [][]string) {
 	t.Helper()
 	_, text, _ = strings.Cut(text, "\n"+section+"\n")

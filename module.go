@@ -72,7 +72,7 @@ type Handler struct {
 	Replace string `json:"replace,omitempty"`
 
 	// Which 404 responses are never replaced, in any mode: those that one of these matchers matches, for example by
-	// a header field that marks an application's own designed pages. Global placeholders are supported in the
+	// a header field with which an application marks the pages that it designed. Global placeholders are supported in the
 	// values of header fields. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
@@ -80,7 +80,7 @@ type Handler struct {
 	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` returns the value of a
 	// Caddy placeholder. The template is read, and tried on a sample page, when the config loads, and again
 	// within two seconds or so after the file has changed; if it is no good then, the error is logged, and the
-	// last good one goes on. If it fails for a request, the error is logged and the built-in page is sent.
+	// last good one stays in use. If it fails for a request, the error is logged and the built-in page is sent.
 	// Default: the built-in page.
 	Template string `json:"template,omitempty"`
 

@@ -24,8 +24,8 @@ import (
 // writtenText returns the value of an option as it is written, with all its placeholders.
 func writtenText(value string) page.Text { return parseText(value, nil) }
 
-// loadedText returns the value of an option once the config is loaded. Its global placeholders have their values, but
-// for the time, which is that of the request. An empty value is an absent one.
+// loadedText returns the value of an option once the config is loaded. Its global placeholders have their values,
+// except the time, which is that of the request. An empty value is an absent one.
 func loadedText(value string) page.Text {
 	if value == "" {
 		return page.Text{}
@@ -39,8 +39,8 @@ func loadedText(value string) page.Text {
 	})
 }
 
-// parseText splits a value at its placeholders, but for those that have a value now. It has Caddy's replacer find them,
-// by which every one of them becomes a mark.
+// parseText splits a value at its placeholders, except those that have a value now. Caddy's replacer finds them,
+// and puts a mark in the place of each.
 func parseText(value string, now func(name string) (any, bool)) page.Text {
 	const mark = "\x00"
 	var names []string

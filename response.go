@@ -82,7 +82,7 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		uri := h.pages.ExpandURI(rw.request.replacer)
 		rw.request.uri = &uri
 	}
-	rw.request.forget() // what another not_found decided that this one is not around
+	rw.request.forget() // what a not_found decided that is not inside this one
 	rw.request.replacer.Map(noCause)
 	return rw
 }
@@ -239,8 +239,8 @@ func (rw *responseWriter) countPassed() {
 func isForPeople(method string, header http.Header) bool {
 	contentType := header.Get("Content-Type")
 	if header.Get("Content-Length") == "0" && !isGRPC(contentType) && method != http.MethodHead {
-		// Nothing at all. A response of gRPC has its answer in the header or the trailers. One to HEAD may have the
-		// length of the body that it does not have, from a middleware that counted: its type says what GET gets.
+		// Nothing at all. A response of gRPC has its answer in the header or the trailers. One to HEAD has no
+		// body, and a middleware may have counted that: its type says what GET gets.
 		return true
 	}
 	mediaType, _, _ := strings.Cut(contentType, ";")

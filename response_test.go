@@ -78,7 +78,7 @@ func TestReadFromReachesTheConnection(t *testing.T) {
 	}
 }
 
-// recordingWriter records which of its methods are called, but for those of http.ResponseWriter.
+// recordingWriter records which of its methods are called, except those of http.ResponseWriter.
 type recordingWriter struct {
 	http.ResponseWriter
 	calls []string
@@ -139,7 +139,7 @@ func TestWriterThatIsUnwrappedByHand(t *testing.T) {
 	}
 }
 
-// TestAfterThePage has a handler go on in every way that there is, after the page has replaced its response.
+// TestAfterThePage has a handler go on in every possible way after the page has replaced its response.
 func TestAfterThePage(t *testing.T) {
 	t.Parallel()
 	rec := httptest.NewRecorder()

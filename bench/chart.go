@@ -20,7 +20,7 @@ const (
 
 const chartNote = "Requests per second that one core can serve, over " + http1 + ": what the CPU time per request allows. Each group has its own scale."
 
-// The chart has a background of its own, for a page may be dark where the visitor's scheme is light. The colors are
+// The chart has a background of its own, because a page may be dark where the visitor's scheme is light. The colors are
 // those of the built-in 404 page.
 const chartStyle = `
 	text { font: 14px system-ui, sans-serif; fill: #1d2421 }
@@ -38,7 +38,7 @@ const chartStyle = `
 	}
 `
 
-// chart draws how many requests per second each site can serve, but for the controls.
+// chart draws how many requests per second each site can serve, except the controls.
 func (r *results) chart() string {
 	var bars, desc strings.Builder
 	y := margin

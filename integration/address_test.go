@@ -56,7 +56,7 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 		"CONNECT":                {"CONNECT b.test:443 HTTP/1.1\nHost: b.test:443", "CONNECT", "http://b.test:443"},
 		"CONNECT to IPv6":        {"CONNECT [::1]:443 HTTP/1.1\nHost: [::1]:443", "CONNECT", "http://[::1]:443"},
 
-		// a Host that is no authority is not echoed
+		// a Host that is not an authority is not echoed
 		"a broken Host":                   {"GET /x HTTP/1.1\nHost: a[b]:c:d", "GET", "http://" + local + "/x"},
 		"a Host with a percent":           {"GET /x HTTP/1.1\nHost: a%zz", "GET", "http://" + local + "/x"},
 		"a Host with a bad port":          {"GET /x HTTP/1.1\nHost: a.test:80a", "GET", "http://" + local + "/x"},

@@ -25,8 +25,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// command returns a caddy command with a home of its own, which is killed when the test ends, or after a minute: one that
-// should not start must not run for ever.
+// command returns a caddy command with a home of its own. It is killed when the test ends, or after a minute, so that one
+// that should not have started does not run for ever.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()

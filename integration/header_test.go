@@ -83,8 +83,8 @@ http://b.test:0 {
 }
 
 // TestHeaderOfReplacedResponse has a backend send every field that describes its own page, or acts on it, and others that
-// have nothing to do with it. Together they are those of responses in IANA's registry of HTTP field names, except those of
-// the connection, and some that are not registered.
+// have nothing to do with it. Together they are the response fields in IANA's registry of HTTP field names, except those of the
+// connection, and some that are not registered.
 func TestHeaderOfReplacedResponse(t *testing.T) {
 	gone := map[string]string{
 		"Content-Encoding": "br", "Content-Language": "de", "Content-Location": "/x", "Content-Disposition": "attachment",

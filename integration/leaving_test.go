@@ -161,7 +161,7 @@ func TestClientsThatLeaveAtOnceCostNothing(t *testing.T) {
 }
 
 // TestClientThatLeavesBeforeThePage has clients leave while the old body still comes. The exchange with the backend ends,
-// and costs what it costs without not_found; the page is counted, for an address was missed.
+// and costs what it costs without not_found; the page is counted, because an address was missed.
 func TestClientThatLeavesBeforeThePage(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	begun, ended := make(chan struct{}), make(chan struct{})

@@ -69,9 +69,9 @@ func silent(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
 	return nil
 }
 
-// TestEmptyBufferIsNoAnswer has middlewares buffer the response of the next handlers, and write it in every way that there
-// is. They write something that is empty if nothing answered, and it must not count as an answer.
-func TestEmptyBufferIsNoAnswer(t *testing.T) {
+// TestEmptyBufferIsNotAnAnswer has middlewares buffer the response of the next handlers, and write it in every possible way.
+// They write something that is empty if nothing answered, and it must not count as an answer.
+func TestEmptyBufferIsNotAnAnswer(t *testing.T) {
 	record := func(write func(w http.ResponseWriter, rec caddyhttp.ResponseRecorder) error) testcaddy.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 			rec := caddyhttp.NewResponseRecorder(w, new(bytes.Buffer), func(int, http.Header) bool { return true })
@@ -181,9 +181,9 @@ http://%s:0 {
 	}
 }
 
-// TestBodyMadeOfNothingIsNoAnswer has a middleware write the status 0 that it recorded, and a body that it made of an
+// TestBodyMadeOfNothingIsNotAnAnswer has a middleware write the status 0 that it recorded, and a body that it made of an
 // empty buffer, as vulcain does.
-func TestBodyMadeOfNothingIsNoAnswer(t *testing.T) {
+func TestBodyMadeOfNothingIsNotAnAnswer(t *testing.T) {
 	wrap := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 		rec := caddyhttp.NewResponseRecorder(w, new(bytes.Buffer), func(int, http.Header) bool { return true })
 		if err := next.ServeHTTP(rec, r); err != nil {

@@ -462,7 +462,7 @@ func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
 }
 
 // TestEditedTemplateIsShown edits a template while Caddy runs, breaks it and mends it. A reload of the same config, which
-// Caddy skips, is no hindrance.
+// Caddy skips, changes nothing about that.
 func TestEditedTemplateIsShown(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", "<p>one")
 	logs := testcaddy.NewLogs(t)
@@ -488,7 +488,7 @@ func TestEditedTemplateIsShown(t *testing.T) {
 	}
 	becomes("<p>two")
 
-	const broken = "reading the changed template; the last good one goes on"
+	const broken = "reading the changed template; the last good one stays in use"
 	write(file, "<p>{{.URL}}")
 	eventually(t, "the log says so", func() bool {
 		s.Get(t, "http://a.test/x", "Accept: text/html").Want(t, 404, "<p>two")

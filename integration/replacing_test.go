@@ -501,7 +501,7 @@ func TestOldBodyIsReadToItsLimits(t *testing.T) {
 	s, hosts := testcaddy.StartSites(t, "http://bare.test:0 {\nlog\nreverse_proxy "+stalls+" "+readTimeout+"\n}\n", sites)
 	hosts["stalls without not_found"] = "bare.test"
 
-	// all at the same time, for most of it is waiting
+	// all at the same time, because most of it is waiting
 	type seen struct {
 		wire  []byte
 		after time.Duration

@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestOnlyMostSpecificSiblingWorks has several directives in one block, written in any order.
-func TestOnlyMostSpecificSiblingWorks(t *testing.T) {
+// TestOnlyMostSpecificSiblingTakesEffect has several directives in one block, written in any order.
+func TestOnlyMostSpecificSiblingTakesEffect(t *testing.T) {
 	s := testcaddy.Start(t, `
 http://a.test:0, http://b.test:0 {
 	not_found
@@ -596,7 +596,7 @@ http://nothing-written.test:0 {
 	}
 }
 
-// TestReplacedInErrorRoutes replaces a backend's page in handle_errors, for the cause of a response.
+// TestReplacedInErrorRoutes replaces a backend's page in handle_errors: the cause is a response.
 func TestReplacedInErrorRoutes(t *testing.T) {
 	s := testcaddy.Start(t, "http://a.test:0 {\nlog\nerror 404\nhandle_errors {\nlog_append cause {http.not_found.cause}\nnot_found\nreverse_proxy "+
 		testcaddy.Backend(t, testcaddy.MissingPage)+"\n}\n}")
@@ -734,7 +734,7 @@ http://b.test:0 {
 	s.Get(t, "http://b.test/x").WantPage(t, "GET", "http://b.test/x", "")
 }
 
-// TestDefaultOrder writes the directives in the reverse of the order in which they work.
+// TestDefaultOrder writes the directives in the reverse of the order in which they are applied.
 func TestDefaultOrder(t *testing.T) {
 	s := testcaddy.Start(t, `
 http://a.test:0 {

@@ -25,7 +25,7 @@ type Offers []Offer
 
 // Choose returns the index of the offer that an Accept field asks for. Several lines of the field are joined with
 // commas. A malformed member is skipped. If no offer is acceptable, one that the client nearly names and does not refuse
-// will do; then one of which it names an alias, though it refuses the type that is sent; else the first one.
+// is chosen; then one of which it names an alias, although it refuses the type that is sent; else the first one.
 func (o Offers) Choose(field string) int {
 	if len(o) == 1 || field == "" {
 		return 0
@@ -111,8 +111,8 @@ const (
 	exact                 // text/html
 )
 
-// governs reports whether p counts rather than q, which the client says of the same media type: for the more specific
-// range (RFC 9110, section 12.5.1). Of two that are alike, a refusal counts, else the first.
+// governs reports whether p counts rather than q, if a client says both of one media type: what the more specific range
+// says counts (RFC 9110, section 12.5.1). Of two that are equally specific, a refusal counts, else the first.
 func (p preference) governs(q preference) bool {
 	switch {
 	case p.precision != q.precision:
@@ -124,8 +124,8 @@ func (p preference) governs(q preference) bool {
 	}
 }
 
-// over reports whether p is preferred to q: for its quality, then for the more specific range, then because it
-// is named first.
+// over reports whether p is preferred to q: by its quality, then by how specific its range is, then by which is
+// named first.
 func (p preference) over(q preference) bool {
 	switch {
 	case p.quality != q.quality:
@@ -205,7 +205,7 @@ func parseMediaRange(s string) (r mediaRange, ok bool) {
 		case !ok || !isToken(key) || !isToken(value) && !isQuoted(value):
 			return r, false
 		case strings.EqualFold(key, "q"):
-			// whatever follows a weight is no part of the range
+			// whatever follows a weight is not part of the range
 			r.quality, ok = parseQuality(value)
 			return r, ok
 		case strings.EqualFold(key, "charset") && strings.EqualFold(strings.Trim(value, `"`), "utf-8"):

@@ -65,7 +65,7 @@ var (
 )
 
 // wantName chooses the offer that an Accept field asks for (RFC 9110, section 12.5.1): the best that is
-// acceptable, else the best that is nearly named and not refused, else the best that is refused but for its alias, else the
+// acceptable, else the best that is nearly named and not refused, else the best that is refused except by an alias, else the
 // first. A quoted string that is not closed reaches to the end of the field.
 func wantName(accept string, offered []string) string {
 	var ranges []acceptable

@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// Options are what pages are made of, but for what is asked.
+// Options are what pages are made of, apart from what is asked.
 type Options struct {
 	ContextPath Text // of the application that the page speaks for; empty: the root context
 	BaseURL     Text // what the address begins with; empty: the origin that the client addressed

@@ -67,8 +67,8 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 	}
 }
 
-// TestMethodThatIsNoToken covers HTTP/2, which allows bytes in a method that HTTP/1.1 does not.
-func TestMethodThatIsNoToken(t *testing.T) {
+// TestMethodThatIsNotAToken covers HTTP/2, which allows bytes in a method that HTTP/1.1 does not.
+func TestMethodThatIsNotAToken(t *testing.T) {
 	pg := parse(t, Options{Server: "x"}).Make(Asked{Method: "A <b>\"\xff\u2028", Target: "/", Scheme: "http", Authority: "a.test"}, values{})
 	defer pg.Free()
 	if got, want := string(pg.Message), "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /missing.html."; got != want {

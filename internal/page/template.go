@@ -97,7 +97,7 @@ func (t *fileTemplate) look() {
 		t.parsed.Store(parsed)
 		t.taken = true
 	case !t.logged:
-		t.logger.Error("reading the changed template; the last good one goes on", zap.String("template", t.file), zap.Error(err))
+		t.logger.Error("reading the changed template; the last good one stays in use", zap.String("template", t.file), zap.Error(err))
 		t.logged = true
 	}
 }

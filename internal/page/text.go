@@ -31,7 +31,7 @@ type Placeholders interface {
 
 func (t Text) isLiteral() bool { return len(t.names) == 0 }
 
-// String returns the text as it is written, but for escapes.
+// String returns the text as it is written, except for escapes.
 func (t Text) String() string {
 	s := t.literals[0]
 	for i, name := range t.names {
@@ -58,7 +58,7 @@ func (t Text) expand(placeholders Placeholders) string {
 	return b.String()
 }
 
-// Each option has a check, for when a config loads, and a cleaning of what its placeholders expand to for a request.
+// Each option has a check when the config loads, and a cleaning of what its placeholders expand to for a request.
 // Where those have no values yet, a check looks at what it can.
 
 // CheckContextPath refuses a context path that does not begin with a slash, or that has bytes which a path cannot have.

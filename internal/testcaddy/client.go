@@ -66,8 +66,8 @@ func (s *Server) Connect(t testing.TB) net.Conn {
 	return conn
 }
 
-// Raw sends a request byte for byte, over a connection of its own, and reads one response. The method says how, for
-// the response to HEAD has no body.
+// Raw sends a request byte for byte, over a connection of its own, and reads one response. The method says how,
+// because the response to HEAD has no body.
 func (s *Server) Raw(t testing.TB, method, request string) Response {
 	t.Helper()
 	conn := s.Connect(t)
