@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -261,22 +260,4 @@ func edit(t *testing.T, from, to string, oldnew ...string) {
 	if err := os.WriteFile(to, []byte(strings.NewReplacer(oldnew...).Replace(string(content))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// startProgram runs a program until the test ends, and logs its output if that fails.
-func startProgram(t *testing.T, program string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(program, args...)
-	var output strings.Builder
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s: %s", program, output.String())
-		}
-	})
 }
