@@ -157,6 +157,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"URI of an unset variable":          {"uri", "{env.NOT_FOUND_TEST_UNSET}", `uri: "" is neither a path nor an absolute http or https URL`},
 		"URI without host":                  {"uri", "https:///{http.request.uri}", `uri: "https://" is not an absolute http or https URL with a host`},
 		"URI with a user":                   {"uri", "https://me:secret@example.com/{http.request.uri}", `uri: "https://me:xxxxx@example.com" has user information, which every visitor would see; leave it out`},
+		"URI with a user and a fragment":    {"uri", "https://me:secret@example.com#x", `uri: "https://me:xxxxx@example.com" has user information`},
 		"URI with a large port":             {"uri", "https://example.com:99999?{http.request.uri.query}", `uri: "https://example.com:99999" has the port 99999; a port is a number from 1 to 65535`},
 		"URI with a host that is none":      {"uri", "https://exa mple.com", `uri: "https://exa mple.com" is not a URL: `},
 		"URI with a fragment":               {"uri", "{http.request.header.X-Original-URI}#top", `uri: "{http.request.header.X-Original-URI}#top" has a fragment, which no client sends; leave it out`},

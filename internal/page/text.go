@@ -131,29 +131,25 @@ func cleanBaseURL(s string) string {
 // CheckURI refuses what is neither an http or https URL with a host, nor a path, each perhaps with a query.
 func CheckURI(t Text) error {
 	s := t.beginning()
+	rest := s // after the host
+	switch {
+	case uri.HasHTTPScheme(s):
+		_, rest, _ = strings.Cut(s, "://")
+		rest = strings.TrimLeftFunc(rest, func(c rune) bool { return !strings.ContainsRune("/?#", c) })
+		if rest == "" && !t.isLiteral() {
+			break // a placeholder may go on with the host
+		}
+		if err := CheckBaseURL(Literal(strings.TrimSuffix(s, rest))); err != nil {
+			return err
+		}
+	case s == "" && !t.isLiteral():
+	case !strings.HasPrefix(s, "/"):
+		return fmt.Errorf("%q is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}", t)
+	}
 	for _, literal := range t.literals {
 		if strings.Contains(literal, "#") {
 			return fmt.Errorf("%q has a fragment, which no client sends; leave it out", t)
 		}
-	}
-	rest := s
-	switch {
-	case uri.HasHTTPScheme(s):
-		host := strings.Index(s, "://") + len("://")
-		end := strings.IndexAny(s[host:], "/?")
-		if end < 0 && !t.isLiteral() {
-			return nil // the host may go on
-		}
-		if end < 0 {
-			end = len(s) - host
-		}
-		if err := CheckBaseURL(Literal(s[:host+end])); err != nil {
-			return err
-		}
-		rest = s[host+end:]
-	case s == "" && !t.isLiteral():
-	case !strings.HasPrefix(s, "/"):
-		return fmt.Errorf("%q is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}", t)
 	}
 	if encoded := string(uri.AppendTarget(nil, rest)); t.isLiteral() && encoded != rest {
 		return fmt.Errorf("%q has characters that a URL cannot have; percent-encode them, as in %q", s, strings.TrimSuffix(s, rest)+encoded)
