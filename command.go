@@ -130,7 +130,7 @@ written to a file for each Caddy, which the error names.
 	flags.String("link", "", "Only addresses that such a link led to: own, other or any")
 	flags.String("host", "", "Only addresses of this host")
 	flags.Bool("json", false, "Print JSON instead of a table")
-	flags.Bool("reset", false, "Print the whole report, and begin it again")
+	flags.Bool("reset", false, "Reset the report after printing it, whole")
 	return cmd
 }
 
