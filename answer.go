@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -87,21 +86,21 @@ func (rw *responseWriter) answer(c cause, err error) {
 // about its server and its policies back to the site. Where nothing is replaced, what the site has set stays.
 func (rw *responseWriter) prepareHeader(c cause) {
 	header := rw.Header()
-	if c == causeResponse {
-		clear(header) // of what came after the response's header: trailers
-		maps.Copy(header, rw.replaced.header)
-	}
-	if c == causeResponse || describesAnyContent(header) && rw.request.isHandledResponse() {
-		maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
-	}
-	if c == causeResponse {
-		if header["Server"] != nil { // it may have been taken away, too
-			restore(header, "Server", rw.server)
+	if c != causeResponse {
+		if describesAnyContent(header) && rw.request.isHandledResponse() {
+			maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
 		}
-		site := cmp.Or(rw.policies, new(policies))
-		restore(header, "Content-Security-Policy", site.contentSecurityPolicy)
-		restore(header, "Content-Security-Policy-Report-Only", site.contentSecurityPolicyReportOnly)
+		return
 	}
+
+	clear(header) // of what came after the response's header, too: trailers
+	maps.Copy(header, rw.replaced.header)
+	if header["Server"] != nil { // it may have been taken away, too
+		restore(header, "Server", rw.server)
+	}
+	site := cmp.Or(rw.policies, new(policies))
+	restore(header, "Content-Security-Policy", site.contentSecurityPolicy)
+	restore(header, "Content-Security-Policy-Report-Only", site.contentSecurityPolicyReportOnly)
 }
 
 // restore sets a header field to what it was.
@@ -141,46 +140,4 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 	default:
 		header["Vary"] = append(slices.Clip(vary), "Accept")
 	}
-}
-
-func describesAnyContent(header http.Header) bool {
-	for field := range header {
-		if describesContent(field) {
-			return true
-		}
-	}
-	return false
-}
-
-// describesContent reports whether a header field describes the content that a page replaces, or acts on it.
-// In IANA's registry of HTTP field names, these do:
-//
-//   - representation metadata and digests (RFC 9110, section 8; RFC 9530), which by convention begin with
-//     Content-, and others that say which variant the content is, its date, the version of its format, or its style
-//   - signatures, which cover the old digest (RFC 9421)
-//   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the content is fresh,
-//     because such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
-//     and fields that let a client use the content for other requests (RFC 9842; No-Vary-Search)
-//   - framing and delta encoding (RFC 9112; RFC 3229)
-//
-// Some fields outside the registry act on the content: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
-// server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body
-// for messages if there is a Grpc-Status.
-func describesContent(field string) bool {
-	switch field = http.CanonicalHeaderKey(field); field {
-	case "Content-Security-Policy", "Content-Security-Policy-Report-Only":
-		return false // they are restored, or the site's
-	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
-		"Alternates", "Tcn", "Variant-Vary", "Uri", "Derived-From", "Default-Style", "Pics-Label", "Mime-Version",
-		"Odata-Version", "Oslc-Core-Version", "Schedule-Tag", "Preference-Applied", "Cmsd-Static", "Amp-Cache-Transform",
-		"Signature", "Signature-Input",
-		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",
-		"Use-As-Dictionary", "No-Vary-Search",
-		"Trailer", "Transfer-Encoding", "Im", "Delta-Base",
-		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url", "X-Archive-Files":
-		return true
-	}
-	return strings.HasPrefix(field, "Content-") || strings.HasSuffix(field, "-Cache-Control") ||
-		strings.HasPrefix(field, "X-Accel-") || strings.HasPrefix(field, "X-Sendfile") || strings.HasPrefix(field, "Grpc-") ||
-		strings.HasPrefix(field, http.TrailerPrefix)
 }

@@ -46,7 +46,8 @@ type policies struct{ contentSecurityPolicy, contentSecurityPolicyReportOnly []s
 
 // replacedResponse is what is left of a response that the page replaces.
 type replacedResponse struct {
-	header   http.Header // as it was when the response began
+	header   http.Header // as it was when the response began, but for what describes its content
+	length   string      // the Content-Length that it declared
 	drained  int64       // bytes of the body
 	deadline time.Time   // from when on a write fails
 }
@@ -265,7 +266,14 @@ func hasPrefixFold(s, prefix string) bool {
 // replace makes the page take the place of the response, of which nothing leaves from now on.
 func (rw *responseWriter) replace() {
 	rw.state = replaced
-	rw.replaced = &replacedResponse{header: rw.Header().Clone(), deadline: time.Now().Add(maxDrainTime)}
+	header := rw.Header()
+	r := &replacedResponse{header: make(http.Header), length: header.Get("Content-Length"), deadline: time.Now().Add(maxDrainTime)}
+	for field, values := range header {
+		if !describesContent(field) {
+			r.header[field] = slices.Clone(values)
+		}
+	}
+	rw.replaced = r
 }
 
 // A replaced body is drained, so that the connection to the upstream can be reused. The client waits for that, so it
@@ -280,7 +288,7 @@ var errReplaced = errors.New("the 404 page replaced this response")
 // drain takes n bytes of the body.
 func (r *replacedResponse) drain(n int) (int, error) {
 	r.drained += int64(n)
-	if r.drained > maxDrained || time.Now().After(r.deadline) && r.header.Get("Content-Length") != strconv.FormatInt(r.drained, 10) {
+	if r.drained > maxDrained || time.Now().After(r.deadline) && r.length != strconv.FormatInt(r.drained, 10) {
 		return 0, errReplaced
 	}
 	return n, nil
