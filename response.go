@@ -176,9 +176,9 @@ func (rw *responseWriter) isErrorStatus() bool {
 	return true
 }
 
-// isResponse makes a 404 that looked like the status of the handled error a response, because more than that is
+// becomeResponse makes a 404 that looked like the status of the handled error a response, because more than that is
 // written or flushed.
-func (rw *responseWriter) isResponse() {
+func (rw *responseWriter) becomeResponse() {
 	rw.errorHeader, rw.state = nil, pending
 	rw.WriteHeader(http.StatusNotFound)
 }
@@ -296,7 +296,7 @@ func (r *replacedResponse) drain(n int) (int, error) {
 
 func (rw *responseWriter) Write(p []byte) (int, error) {
 	if rw.state == errorStatus && len(p) > 0 {
-		rw.isResponse()
+		rw.becomeResponse()
 	}
 	switch rw.state {
 	case replaced:
@@ -330,7 +330,7 @@ func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
 		}
 		r = io.MultiReader(bytes.NewReader(first[:]), r)
 		if rw.state == errorStatus {
-			rw.isResponse()
+			rw.becomeResponse()
 		}
 		if rw.state == replaced || rw.state == statusless {
 			return io.Copy(writerFunc(rw.Write), r) // a writer without ReadFrom, which would call itself
@@ -347,7 +347,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
 func (rw *responseWriter) FlushError() error {
 	if rw.state == errorStatus {
-		rw.isResponse()
+		rw.becomeResponse()
 	}
 	if rw.state == replaced || rw.state == statusless {
 		return nil
@@ -358,7 +358,7 @@ func (rw *responseWriter) FlushError() error {
 
 func (rw *responseWriter) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if rw.state == errorStatus {
-		rw.isResponse()
+		rw.becomeResponse()
 	}
 	if rw.state == replaced {
 		return nil, nil, errReplaced

@@ -123,7 +123,7 @@ func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
 
 // TestCaddyEndsErrorRoutesWithTheBareStatus has error routes that handle nothing.
 func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
-	reliedOn(t, "isErrorStatus", "isResponse", "handledError")
+	reliedOn(t, "isErrorStatus", "becomeResponse", "handledError")
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nerror /404 404\nerror 500\nhandle_errors {\n"+observed+"\nheader X-Site yes\nrespond /other no\n}\n}")
 	for path, want := range map[string]string{"/404": "WriteHeader 404", "/": "WriteHeader 500"} {
