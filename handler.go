@@ -17,13 +17,13 @@ import (
 // A handler that returns without writing has answered, too: net/http makes an empty 200 of it. In handle_errors,
 // where the end of the chain is the status of the handled error, only a 404 gets the page.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	rw := newResponseWriter(w, r, h)
+	handled := handledError(r)
+	rw := newResponseWriter(w, r, h, handled)
 	err := rw.serve(next)
 	if rw.state == passed {
 		return err
 	}
 
-	handled := handledError(r)
 	switch {
 	case rw.state == replaced:
 		rw.answer(causeResponse, nil)

@@ -64,7 +64,8 @@ const (
 	replaced                 // the page takes the place of the next handler's response
 )
 
-func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *responseWriter {
+// newResponseWriter returns the writer for a request. handled is the error that an error route handles, if it is one.
+func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler, handled error) *responseWriter {
 	header := w.Header()
 	rw := &responseWriter{
 		ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
@@ -76,7 +77,7 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 	if csp != nil || reportOnly != nil {
 		rw.policies = &policies{csp, reportOnly}
 	}
-	if isNotFound(handledError(r)) {
+	if isNotFound(handled) {
 		rw.errorHeader = maps.Clone(header)
 	}
 	if h.URI != "" { // before a rewrite changes the query that it may come in
@@ -268,9 +269,12 @@ func (rw *responseWriter) replace() {
 	rw.state = replaced
 	header := rw.Header()
 	r := &replacedResponse{header: make(http.Header), length: header.Get("Content-Length"), deadline: time.Now().Add(maxDrainTime)}
+	copies := make([]string, 0, len(header)) // of all values, as in http.Header.Clone
 	for field, values := range header {
 		if !describesContent(field) {
-			r.header[field] = slices.Clone(values)
+			start := len(copies)
+			copies = append(copies, values...)
+			r.header[field] = copies[start:len(copies):len(copies)]
 		}
 	}
 	rw.replaced = r
