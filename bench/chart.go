@@ -11,8 +11,8 @@ import (
 // The measures of the chart, in pixels. The longest bar of a group has the full length.
 const (
 	chartWidth = 760
-	barStart   = 330
-	barLength  = 340
+	barStart   = 360
+	barLength  = 310
 	rowHeight  = 26
 	groupSpace = 46 // for the title
 	margin     = 20
