@@ -39,26 +39,29 @@ const chartStyle = `
 `
 
 // chart draws how many requests per second each site can serve, except the controls.
-func (r *results) chart() string {
+func (r results) chart() string {
 	var bars, desc strings.Builder
 	y := margin
-	for _, g := range r.Groups {
+	for _, g := range r {
+		if g.isScale() {
+			continue
+		}
 		most := 0.0
 		for _, s := range g.Sites {
-			most = max(most, 1e6/s.Protocols[http1].CPU)
+			most = max(most, 1e6/s.Loads[http1].CPU)
 		}
 		fmt.Fprintf(&bars, "<text class=\"title\" x=\"%d\" y=\"%d\">%s</text>\n", margin, y+groupSpace/2, html.EscapeString(g.Title))
 		fmt.Fprintf(&desc, "%s:\n", g.Title)
 		y += groupSpace
 		for i, s := range g.Sites {
-			if i == 1 {
-				continue // the control
+			if i == control {
+				continue
 			}
 			name, class := strings.ReplaceAll(s.Name, "`", ""), "other"
-			if strings.HasSuffix(name, "not_found") {
+			if i == ours {
 				class = "ours"
 			}
-			rate := 1e6 / s.Protocols[http1].CPU
+			rate := 1e6 / s.Loads[http1].CPU
 			length := barLength * rate / most
 			fmt.Fprintf(&bars, "<g class=%q>\n<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n", class, barStart-10, y+13, html.EscapeString(name))
 			fmt.Fprintf(&bars, "<rect class=\"bar\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"16\"/>\n", barStart, y, length)

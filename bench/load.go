@@ -10,25 +10,26 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// protocols are HTTP/1.1 in clear text and HTTP/2 over TLS.
-var protocols = []string{http1, http2}
-
+// The protocols: HTTP/1.1 in clear text, and HTTP/2.
 const http1, http2 = "HTTP/1.1", "HTTP/2 over TLS"
 
-// inFlight is the number of requests in flight: on as many connections, or, in HTTP/2, on four. reverse_proxy keeps as
-// many idle connections to an upstream by default.
-const inFlight = 32
-
 // The core of the servers, and that of the load and the upstream.
-const serverCore, loadCore = 0, 1
+const serverCore, loadCore = "0", "1"
 
-// measure runs all sites, and loads one at a time, each once in each round.
-func measure(ctx context.Context, only string, rounds int, d time.Duration) (*results, error) {
+// sample is what one measurement finds.
+type sample struct {
+	cpu  float64 // of the server, in µs per request
+	rate float64 // requests per second
+}
+
+// measure runs the sites of each group, and loads one at a time, each once in each round.
+func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (results, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	b, err := newBench(ctx)
 	if err != nil {
@@ -38,98 +39,92 @@ func measure(ctx context.Context, only string, rounds int, d time.Duration) (*re
 	defer b.close()
 	defer cancel() // ends the servers
 
-	up, err := b.start(ctx, &upstream, loadCore)
+	up, err := b.start(ctx, &upstream)
 	if err != nil {
 		return nil, err
 	}
 	b.upstream = up[0].addrs[0]
 
-	r := newResults(ctx, b, rounds, d)
+	var r results
+	measured := b.environment(ctx, rounds, d)
 	for i := range groups {
 		g := &groups[i]
-		if only != "" && g.name != only {
-			continue
-		}
-		sites, err := b.start(ctx, g, serverCore)
+		sites, err := b.start(ctx, g)
 		if err != nil {
 			return nil, err
 		}
-		samples := make(map[string][][]float64) // CPU time by protocol and site
-		for _, p := range protocols {
-			samples[p] = make([][]float64, len(sites))
+		samples := make(map[string][][]sample) // by load and site
+		for _, l := range g.loads {
+			samples[l.name] = make([][]sample, len(sites))
 		}
 		for round := range rounds + 1 { // the first is to warm up
-			for _, p := range protocols {
+			for _, l := range g.loads {
 				for i := range sites {
 					i := (i + round) % len(sites) // so that none always comes after the same one
-					cpu, err := load(ctx, sites[i], p, b.footer(), d)
+					found, err := load(ctx, sites[i], l, b.footer(), d)
 					if err != nil {
-						return nil, fmt.Errorf("%s, %s: %w", sites[i].name, p, err)
+						return nil, fmt.Errorf("%s, %s: %w", sites[i].name, l.name, err)
 					}
 					if round > 0 {
-						samples[p][i] = append(samples[p][i], cpu)
+						samples[l.name][i] = append(samples[l.name][i], found)
 					}
 				}
 			}
 			log.Printf("%s: round %d of %d", g.name, round, rounds)
 		}
-		r.add(g, samples)
+		r = append(r, newGroupResult(g, measured, samples))
 	}
 	return r, nil
 }
 
-// load loads a site for a while, and compares every response with the one that it has to be. It returns the server's
-// CPU time per request, in µs.
-func load(ctx context.Context, s *runningSite, protocol, footer string, d time.Duration) (cpu float64, err error) {
+// load loads a site for a while, and compares every response with the one that it has to be.
+func load(ctx context.Context, s *runningSite, l loading, footer string, d time.Duration) (found sample, err error) {
 	base := s.plain()
-	if protocol == http2 {
+	if l.protocol == http2 {
 		base = s.secure()
 	}
-	want := s.group.body(base, footer)
-	clients := make([]client, inFlight)
+	body := s.group.body(base, footer)
+	clients := make([]client, l.inFlight)
 	var shared *http.Transport
 	for i := range clients {
-		if protocol == http1 {
+		if l.protocol == http1 {
 			conn, err := net.Dial("tcp", s.addrs[0])
 			if err != nil {
-				return 0, err
+				return found, err
 			}
 			defer conn.Close()
-			clients[i] = &http1Client{conn, bufio.NewReader(conn), []byte("GET " + s.group.target + " HTTP/1.1\r\nHost: " + s.addrs[0] + "\r\n\r\n")}
-			continue
+			fields := "Host: " + s.addrs[0] + "\r\n"
+			if s.group.many {
+				fields += "Referer: " + base + "/\r\n" // the report has most to do for an own link
+			}
+			clients[i] = &http1Client{conn, bufio.NewReader(conn), fields}
+		} else {
+			if i%(l.inFlight/4) == 0 {
+				shared = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols), DisableCompression: true}
+				shared.Protocols.SetHTTP2(true)
+				defer shared.CloseIdleConnections()
+			}
+			clients[i] = &http2Client{shared, base}
 		}
-		if i%(inFlight/4) == 0 {
-			shared = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}
-			shared.Protocols.SetHTTP2(true)
-			defer shared.CloseIdleConnections()
+		if err := s.exchange(clients[i], body); err != nil { // so that what a connection costs is not measured
+			return found, err
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+s.group.target, nil)
-		if err != nil {
-			return 0, err
-		}
-		clients[i] = &http2Client{shared, request}
 	}
 
 	before, err := s.cpu()
 	if err != nil {
-		return 0, err
+		return found, err
 	}
-	end := time.Now().Add(d)
+	start := time.Now()
+	end := start.Add(d)
 	var requests atomic.Int64
-	failures := make(chan error, inFlight+1)
+	failures := make(chan error, len(clients)+1)
 	var all sync.WaitGroup
 	for _, c := range clients {
 		all.Go(func() {
 			for time.Now().Before(end) && ctx.Err() == nil {
-				resp, err := c.get()
-				if err != nil {
+				if err := s.exchange(c, body); err != nil {
 					failures <- err
-					return
-				}
-				body, err := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				if err != nil || resp.StatusCode != s.group.status || string(body) != want {
-					failures <- fmt.Errorf("got %s and\n%s\n%w\nwant status %d and\n%s", resp.Status, body, err, s.group.status, want)
 					return
 				}
 				requests.Add(1)
@@ -137,6 +132,7 @@ func load(ctx context.Context, s *runningSite, protocol, footer string, d time.D
 		})
 	}
 	all.Wait()
+	elapsed := time.Since(start)
 	after, err := s.cpu()
 	if logged := s.logged(); logged != "" {
 		failures <- fmt.Errorf("the server logged an error:\n%.1000s", logged)
@@ -146,23 +142,48 @@ func load(ctx context.Context, s *runningSite, protocol, footer string, d time.D
 	default:
 		err = errors.Join(err, ctx.Err())
 	}
-	return float64(after-before) / float64(time.Microsecond) / float64(requests.Load()), err
+	n := float64(requests.Load())
+	return sample{float64(after-before) / float64(time.Microsecond) / n, n / elapsed.Seconds()}, err
+}
+
+// exchange sends a request, and compares the response. body is what it has to be for the group's target.
+func (s *runningSite) exchange(c client, body string) error {
+	target := s.group.target
+	if s.group.many {
+		target = targetOf(s.asked.Add(1))
+		if !strings.Contains(s.caddy, "[page]") { // a constant
+			body = strings.Replace(body, s.group.target, target, 1)
+		}
+	}
+	resp, err := c.get(target)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", target, err)
+	}
+	if resp.StatusCode != s.group.status || string(got) != body {
+		return fmt.Errorf("got %s and\n%s\nwant status %d and\n%s", resp.Status, got, s.group.status, body)
+	}
+	return nil
 }
 
 // client has one request in flight.
 type client interface {
-	get() (*http.Response, error)
+	get(target string) (*http.Response, error)
 }
 
 // http1Client has one connection, and takes less time than an http.Transport.
 type http1Client struct {
-	conn    net.Conn
-	r       *bufio.Reader
-	request []byte
+	conn   net.Conn
+	r      *bufio.Reader
+	fields string
 }
 
-func (c *http1Client) get() (*http.Response, error) {
-	if _, err := c.conn.Write(c.request); err != nil {
+func (c *http1Client) get(target string) (*http.Response, error) {
+	if _, err := c.conn.Write([]byte("GET " + target + " HTTP/1.1\r\n" + c.fields + "\r\n")); err != nil {
 		return nil, err
 	}
 	return http.ReadResponse(c.r, nil)
@@ -170,7 +191,13 @@ func (c *http1Client) get() (*http.Response, error) {
 
 type http2Client struct {
 	transport *http.Transport
-	request   *http.Request
+	base      string
 }
 
-func (c *http2Client) get() (*http.Response, error) { return c.transport.RoundTrip(c.request) }
+func (c *http2Client) get(target string) (*http.Response, error) {
+	request, err := http.NewRequest(http.MethodGet, c.base+target, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.transport.RoundTrip(request)
+}

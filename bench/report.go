@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,30 +17,31 @@ import (
 )
 
 // results are all figures, as they are printed, written to a file and drawn.
-type results struct {
-	Environment string
-	Rounds      int
-	Seconds     float64 // of each measurement
-	Groups      []groupResult
-}
+type results []groupResult
 
 type groupResult struct {
-	Name, Title string
-	Sites       []siteResult
+	Name, Title, Note string
+	Measured          string   // when, on what, and how often
+	Loads             []string // the names of the loads, in their order
+	Sites             []siteResult
+	Compared          []siteResult // the one with not_found, with its peer as the reference
 }
 
 type siteResult struct {
-	Name      string
-	Protocols map[string]figures
+	Name  string
+	Loads map[string]figures
 }
 
 // figures are medians of the rounds. An error is the standard error of the median.
 type figures struct {
-	CPU, CPUError     float64 // of the server, in µs per request
-	Ratio, RatioError float64 // of the reference's CPU time to this one, in the same round
+	CPU, CPUError             float64 // of the server, in µs per request
+	Ratio, RatioError         float64 // of this CPU time to that of the reference, in the same round
+	Rate, RateError           float64 // requests per second
+	RateRatio, RateRatioError float64
 }
 
-func newResults(ctx context.Context, b *bench, rounds int, d time.Duration) *results {
+// environment returns when and on what the figures are measured, and how often.
+func (b *bench) environment(ctx context.Context, rounds int, d time.Duration) string {
 	read := func(file string) string {
 		b, _ := os.ReadFile(file)
 		return "\n" + string(b)
@@ -46,34 +51,42 @@ func newResults(ctx context.Context, b *bench, rounds int, d time.Duration) *res
 	model, _, _ = strings.Cut(model, "\n")
 	nginx, _ := exec.CommandContext(ctx, b.nginx, "-v").CombinedOutput()
 	_, version, _ := strings.Cut(strings.TrimSpace(string(nginx)), "nginx/")
-	return &results{
-		Environment: fmt.Sprintf("Measured on %s: %s, %d cores, Linux %s, %s, Caddy %s, nginx %s.", time.Now().Format(time.DateOnly),
-			model, strings.Count(cpuinfo, "\nprocessor"), strings.TrimSpace(read("/proc/sys/kernel/osrelease")), runtime.Version(), b.version, version),
-		Rounds:  rounds,
-		Seconds: d.Seconds(),
-	}
+	return fmt.Sprintf("Measured on %s in %d rounds of %g s:\n%s, %d cores, Linux %s, %s, Caddy %s, nginx %s.",
+		time.Now().Format(time.DateOnly), rounds, d.Seconds(), model, strings.Count(cpuinfo, "\nprocessor"), strings.TrimSpace(read("/proc/sys/kernel/osrelease")), runtime.Version(), b.version, version)
 }
 
-func (r *results) add(g *group, samples map[string][][]float64) {
-	result := groupResult{Name: g.name, Title: g.title}
-	for i, s := range g.sites {
-		site := siteResult{Name: s.name, Protocols: make(map[string]figures)}
-		for protocol, sites := range samples {
-			site.Protocols[protocol] = newFigures(sites[i], sites[0])
+func newGroupResult(g *group, measured string, samples map[string][][]sample) groupResult {
+	compare := func(name string, i, with int) siteResult {
+		s := siteResult{name, make(map[string]figures)}
+		for load, sites := range samples {
+			s.Loads[load] = newFigures(sites[i], sites[with])
 		}
-		result.Sites = append(result.Sites, site)
+		return s
 	}
-	r.Groups = append(r.Groups, result)
+	r := groupResult{Name: g.name, Title: g.title, Note: g.note, Measured: measured}
+	for _, l := range g.loads {
+		r.Loads = append(r.Loads, l.name)
+	}
+	for i, s := range g.sites {
+		r.Sites = append(r.Sites, compare(s.name, i, reference))
+	}
+	r.Compared = []siteResult{compare(g.sites[ours].name+", against "+g.sites[peer].name, ours, peer)}
+	return r
 }
 
-// newFigures compares CPU times with those of the reference in the same rounds.
-func newFigures(cpu, reference []float64) (f figures) {
-	ratios := make([]float64, len(cpu))
-	for i := range cpu {
-		ratios[i] = reference[i] / cpu[i]
+// newFigures compares samples with those of the reference in the same rounds.
+func newFigures(samples, reference []sample) (f figures) {
+	var cpu, ratio, rate, rateRatio []float64
+	for i, s := range samples {
+		cpu = append(cpu, s.cpu)
+		ratio = append(ratio, s.cpu/reference[i].cpu)
+		rate = append(rate, s.rate)
+		rateRatio = append(rateRatio, s.rate/reference[i].rate)
 	}
 	f.CPU, f.CPUError = medianOf(cpu)
-	f.Ratio, f.RatioError = medianOf(ratios)
+	f.Ratio, f.RatioError = medianOf(ratio)
+	f.Rate, f.RateError = medianOf(rate)
+	f.RateRatio, f.RateRatioError = medianOf(rateRatio)
 	return f
 }
 
@@ -93,28 +106,109 @@ func medianOf(values []float64) (median, standardError float64) {
 	return median, 1.2533 * 1.4826 * middle(deviations) / math.Sqrt(float64(len(values)))
 }
 
-// markdown returns the figures as tables.
-func (r *results) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", r.Environment)
-	fmt.Fprintf(&b, "Medians of %d rounds of %g s, with their standard error. The servers have one core, %d requests are in flight, and every\n"+
-		"response is compared with what it has to be. CPU is the server's time per request, and the ratio that of the first\nsite to this one in the same round: above 1.00 is cheaper.\n",
-		r.Rounds, r.Seconds, inFlight)
-	for _, g := range r.Groups {
-		header, separator := "|", "|---|"
-		for _, p := range protocols {
-			header += " | " + p + " | ratio"
-			separator += "---:|---:|"
-		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s |\n%s\n", g.Title, header, separator)
-		for _, s := range g.Sites {
-			fmt.Fprintf(&b, "| %s", s.Name)
-			for _, p := range protocols {
-				f := s.Protocols[p]
-				fmt.Fprintf(&b, " | %.2f ± %.2f µs | %.3f ± %.3f", f.CPU, f.CPUError, f.Ratio, f.RatioError)
-			}
-			b.WriteString(" |\n")
+// with returns the results together with those of other groups from before, in the order of the groups.
+func (r results) with(old results) (all results) {
+	old = slices.Concat(r, old)
+	for _, g := range groups {
+		if i := slices.IndexFunc(old, func(result groupResult) bool { return result.Name == g.name }); i >= 0 {
+			all = append(all, old[i])
 		}
 	}
+	return all
+}
+
+const resultsFile, chartFile = "performance.json", "performance.svg"
+
+// readResults reads what write has written to a folder, if anything.
+func readResults(folder string) (r results, err error) {
+	b, err := os.ReadFile(filepath.Join(folder, resultsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the figures of %s: %w", folder, err)
+	}
+	return r, nil
+}
+
+// write writes the results and their chart to a folder.
+func (r results) write(folder string) error {
+	b, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(folder, resultsFile), append(b, '\n'), 0o644),
+		os.WriteFile(filepath.Join(folder, chartFile), []byte(r.chart()), 0o644))
+}
+
+const introduction = `Medians with their standard error. Every response is compared with what it has to be. Unless a table says otherwise, the
+servers have one core, and 32 requests are in flight. CPU is the server's time per request. The ratio is that time to
+the one of the first site in the same round, or of the site that the last row names: below 1.00 is cheaper.
+`
+
+// isScale reports whether the loads of a group differ in their size instead of their protocol.
+func (g *groupResult) isScale() bool { return g.Loads[0] != http1 }
+
+// markdown returns the figures as tables.
+func (r results) markdown() string {
+	var b strings.Builder
+	b.WriteString(introduction)
+	measured := ""
+	for _, g := range r {
+		fmt.Fprintf(&b, "\n### %s\n\n", g.Title)
+		if g.Measured != measured {
+			measured = g.Measured
+			fmt.Fprintf(&b, "%s\n\n", measured)
+		}
+		if g.Note != "" {
+			fmt.Fprintf(&b, "%s\n\n", g.Note)
+		}
+		g.writeTable(&b)
+	}
 	return b.String()
+}
+
+func (g *groupResult) writeTable(b *strings.Builder) {
+	second, cells := "ratio", func(f figures) string {
+		return fmt.Sprintf("%.2f ± %.2f µs | %.3f ± %.3f", f.CPU, f.CPUError, f.Ratio, f.RatioError)
+	}
+	compared := cells
+	if g.isScale() {
+		second, cells = "per CPU", func(f figures) string {
+			perCPU, perCPUError := inverse(f.CPU/1e3, f.CPUError/1e3)
+			return fmt.Sprintf("%.2f ± %.2f | %.2f ± %.2f", f.Rate/1e3, f.RateError/1e3, perCPU, perCPUError)
+		}
+		compared = func(f figures) string {
+			perCPU, perCPUError := inverse(f.Ratio, f.RatioError)
+			return fmt.Sprintf("%.3f ± %.3f | %.3f ± %.3f", f.RateRatio, f.RateRatioError, perCPU, perCPUError)
+		}
+	}
+
+	header, separator := "|", "|---|"
+	for _, l := range g.Loads {
+		header += " | " + l + " | " + second
+		separator += "---:|---:|"
+	}
+	fmt.Fprintf(b, "%s |\n%s\n", header, separator)
+	row := func(s siteResult, cells func(figures) string) {
+		fmt.Fprintf(b, "| %s", s.Name)
+		for _, l := range g.Loads {
+			b.WriteString(" | " + cells(s.Loads[l]))
+		}
+		b.WriteString(" |\n")
+	}
+	for _, s := range g.Sites {
+		row(s, cells)
+	}
+	for _, s := range g.Compared {
+		row(s, compared)
+	}
+}
+
+// inverse returns the inverse of a figure, and its error.
+func inverse(value, standardError float64) (float64, float64) {
+	return 1 / value, standardError / (value * value)
 }

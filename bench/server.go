@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -85,6 +86,7 @@ type runningSite struct {
 	*server
 	group *group
 	addrs [2]string
+	asked atomic.Int64 // requests for its addresses
 }
 
 func (s *runningSite) program() string {
@@ -98,7 +100,7 @@ func (s *runningSite) plain() string  { return "http://" + s.addrs[0] }
 func (s *runningSite) secure() string { return "https://" + s.addrs[1] }
 
 // start runs the sites of a group until ctx ends: those for Caddy in one process, and those for nginx in another.
-func (b *bench) start(ctx context.Context, g *group, core int) (all []*runningSite, err error) {
+func (b *bench) start(ctx context.Context, g *group) (all []*runningSite, err error) {
 	kinds := make(map[string][]*runningSite)
 	for _, s := range g.sites {
 		rs := &runningSite{site: s, group: g}
@@ -118,16 +120,16 @@ func (b *bench) start(ctx context.Context, g *group, core int) (all []*runningSi
 		if program == "nginx" {
 			args = []string{b.nginx, "-c", file, "-p", dir}
 		}
-		if err := b.startProcess(ctx, dir, core, args, sites); err != nil {
+		if err := b.startProcess(ctx, dir, g.cores, args, sites); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (b *bench) startProcess(ctx context.Context, dir string, core int, args []string, sites []*runningSite) error {
-	cmd := exec.CommandContext(ctx, "taskset", append([]string{"-c", strconv.Itoa(core)}, args...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
+func (b *bench) startProcess(ctx context.Context, dir, cores string, args []string, sites []*runningSite) error {
+	cmd := exec.CommandContext(ctx, "taskset", append([]string{"-c", cores}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=" + strconv.Itoa(1+strings.Count(cores, ",")), "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return err

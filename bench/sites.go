@@ -6,14 +6,33 @@ import (
 	"strings"
 )
 
-// group is a set of sites that do the same work, and so compare. The first is the reference; the second is
-// identical to it, so that the noise stands beside the figures.
+// group is a set of sites that do the same work, and so compare.
 type group struct {
 	name, title string
+	note        string // what a reader has to know besides the title
+	cores       string // that the servers have
+	loads       []loading
 	target      string
-	status      int // of every site's response
+	many        bool // whether requests are for many addresses instead of target
+	status      int  // of every site's response
 	sites       []site
 }
+
+// The first site of a group is the reference; the second is identical to it, so that the noise stands beside the
+// figures. The third has not_found, which is also compared with the fourth.
+const reference, control, ours, peer = 0, 1, 2, 3
+
+// loading is a way to load a site.
+type loading struct {
+	name     string
+	protocol string
+	inFlight int // requests, on as many connections, or, in HTTP/2, on four
+}
+
+// protocols have as many requests in flight as reverse_proxy keeps idle connections to an upstream by default.
+var protocols = []loading{{http1, http1, 32}, {http2, http2, 32}}
+
+var connections = []loading{{"1 connection", http1, 1}, {"10 connections", http1, 10}, {"100 connections", http1, 100}, {"1,000 connections", http1, 1000}}
 
 // site is a way to configure a server: the directives of a site in a Caddyfile, or those of a server in nginx.
 // In them, [page] is the body of the response, [footer] its last line, and [upstream] the address of the upstream.
@@ -53,10 +72,11 @@ var intercepting = `
 // upstreamBody is the body of the upstream, which answers /found with a 200 and everything else with a 404.
 const upstreamBody = "<!doctype html>\n<title>A page</title>\n<h1>A page</h1>\n<p>It comes from the upstream.</p>\n"
 
-var upstream = group{sites: []site{{name: "upstream", nginx: "default_type text/html;\nlocation = /found { return 200 \"" + upstreamBody + "\"; }\nlocation / { return 404 \"" + upstreamBody + "\"; }"}}}
+var upstream = group{cores: loadCore, sites: []site{{name: "upstream", nginx: "default_type text/html;\nlocation = /found { return 200 \"" + upstreamBody + "\"; }\nlocation / { return 404 \"" + upstreamBody + "\"; }"}}}
 
 var groups = []group{{
 	name: "page", title: "A page for a request that nothing answers",
+	cores: serverCore, loads: protocols,
 	target: "/docs/apis?x=1", status: http.StatusNotFound,
 	sites: []site{
 		{name: "`respond`, a constant with the same header fields", caddy: sameFields},
@@ -70,6 +90,7 @@ var groups = []group{{
 	},
 }, {
 	name: "replace", title: "An upstream's 404 page, replaced",
+	cores: serverCore, loads: protocols,
 	target: "/docs/apis?x=1", status: http.StatusNotFound,
 	sites: []site{
 		{name: "`intercept` and `respond`", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
@@ -80,14 +101,49 @@ var groups = []group{{
 	},
 }, {
 	name: "pass", title: "An upstream's 200, passed on",
+	note:  "An empty `request_body` only calls the next handler. `encode` compresses nothing, since no client sends\n`Accept-Encoding`.",
+	cores: serverCore, loads: protocols,
 	target: "/found", status: http.StatusOK,
 	sites: []site{
 		{name: "`reverse_proxy`", caddy: "reverse_proxy [upstream]"},
 		{name: "the same again", caddy: "reverse_proxy [upstream]"},
 		{name: "`reverse_proxy` after `not_found`", caddy: "not_found\nreverse_proxy [upstream]"},
-		{name: "`reverse_proxy` after `vars`, which sets a variable", caddy: "vars a b\nreverse_proxy [upstream]"},
+		{name: "`reverse_proxy` after `intercept` for a 404", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
+		{name: "`reverse_proxy` after `header -Server`", caddy: "header -Server\nreverse_proxy [upstream]"},
+		{name: "`reverse_proxy` after `encode`", caddy: "encode\nreverse_proxy [upstream]"},
+		{name: "`reverse_proxy` after an empty `request_body`", caddy: "request_body\nreverse_proxy [upstream]"},
 	},
+}, {
+	name: "scale1", title: "Pages with more connections, on one core",
+	note: "In thousands: pages per second, and per second of the server's CPU time. Every other request is for one of 100\n" +
+		"addresses, and the rest for addresses that are not asked for again; all have an own link. The last row has ratios.",
+	cores: serverCore, loads: connections,
+	target: targetOf(0), many: true, status: http.StatusNotFound,
+	sites: scaled,
+}, {
+	name: "scale2", title: "Pages with more connections, on two cores",
+	note: "In thousands, as above. The server shares one of the cores with the load, so the pages per second cannot double;\n" +
+		"compare those per CPU.",
+	cores: serverCore + "," + loadCore, loads: connections,
+	target: targetOf(0), many: true, status: http.StatusNotFound,
+	sites: scaled,
 }}
+
+var scaled = []site{
+	{name: "`respond`, a constant with the same header fields", caddy: sameFields},
+	{name: "the same again", caddy: sameFields},
+	{name: "`not_found` with `report`", caddy: "not_found {\nreport\n}"},
+	{name: "`not_found`", caddy: "not_found"},
+}
+
+// targetOf returns the target of the nth request where they are for many addresses: one of 100 addresses, or, every
+// other time, one that is not asked for again. All are equally long.
+func targetOf(n int64) string {
+	if n%2 == 0 {
+		return fmt.Sprintf("/docs/%09d", n/2%100)
+	}
+	return fmt.Sprintf("/docs/%09d", 100+n)
+}
 
 // body is what the sites of a group respond with at a base URL.
 func (g *group) body(base, footer string) string {
