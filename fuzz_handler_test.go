@@ -1,0 +1,230 @@
+package notfound
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// exchange is a response as a client sees it, and how its handler ended. What stands for no answer at all leaves no trace
+// in it: an empty write, and once the end of the chain is reached, the status 0 and a 200 without a body.
+type exchange struct {
+	request *http.Request
+	header  http.Header
+	sent    []string // status lines with their header, bytes of the body, and flushes
+
+	begun, statusless bool
+	status            int         // the final one, if a handler said it
+	statusHeader      http.Header // when it did
+
+	err, panic any
+}
+
+// run has a handler make a response to a GET or HEAD request.
+func (e *exchange) run(h caddyhttp.Handler, method string) {
+	e.header = make(http.Header)
+	r := httptest.NewRequest(method, "http://a.test/x", nil)
+	e.request = prepare(e, r)
+	defer func() { e.panic = recover() }()
+	e.err = h.ServeHTTP(e, e.request)
+}
+
+func (e *exchange) reachedEnd() bool {
+	unhandled, _ := caddyhttp.GetVar(e.request.Context(), "unhandled").(bool)
+	return unhandled
+}
+
+func (e *exchange) Header() http.Header { return e.header }
+
+func (e *exchange) WriteHeader(status int) {
+	length := e.header.Get("Content-Length")
+	switch {
+	case e.begun || e.statusless || e.status != 0:
+	case status == 103:
+		e.sent = append(e.sent, fmt.Sprint(status, e.header))
+	case status == 0 && e.reachedEnd():
+		e.statusless = true
+	case status == 200 && e.reachedEnd() && (length == "" || length == "0"):
+	default:
+		e.status, e.statusHeader = status, e.header.Clone()
+		e.begin(status)
+	}
+}
+
+func (e *exchange) begin(status int) {
+	if !e.begun {
+		e.begun = true
+		e.sent = append(e.sent, fmt.Sprint(status, e.header))
+	}
+}
+
+func (e *exchange) Write(p []byte) (int, error) {
+	switch {
+	case e.statusless:
+	case len(p) == 0:
+		if !e.begun {
+			e.status = -1 // an implied one: no other follows
+		}
+	default:
+		e.begin(200)
+		e.sent = append(e.sent, string(p))
+	}
+	return len(p), nil
+}
+
+func (e *exchange) ReadFrom(r io.Reader) (int64, error) {
+	b, err := io.ReadAll(r)
+	if err == nil {
+		_, err = e.Write(b)
+	}
+	return int64(len(b)), err
+}
+
+func (e *exchange) FlushError() error {
+	if !e.statusless {
+		e.begin(200)
+		e.sent = append(e.sent, "flush")
+	}
+	return nil
+}
+
+var (
+	errMissing = caddyhttp.Error(http.StatusNotFound, errors.New("missing"))
+	errBroken  = caddyhttp.Error(http.StatusBadGateway, errors.New("broken"))
+)
+
+// script is a handler that does what each of its bytes says.
+func script(steps []byte) caddyhttp.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		header := w.Header()
+		for _, step := range steps {
+			switch step % 26 {
+			case 0, 1, 2:
+				header["Content-Type"] = []string{[...]string{"text/html", "application/json", "application/grpc"}[step%26]}
+			case 3:
+				delete(header, "Content-Type")
+			case 4, 5:
+				header["Content-Length"] = []string{[...]string{"0", "6"}[step%26-4]}
+			case 6:
+				header["Etag"] = []string{`"1"`}
+			case 7:
+				header["X-Own"] = []string{"1"}
+			case 8:
+				header["X-Own"] = append(header["X-Own"], "2")
+			case 9:
+				if own := header["X-Own"]; own != nil {
+					own[0] = "3"
+				}
+			case 10:
+				header[http.TrailerPrefix+"X-Sum"] = []string{"1"}
+			case 11, 12, 13, 14, 15:
+				w.WriteHeader([...]int{0, 103, 200, 404, 500}[step%26-11])
+			case 16, 17:
+				_, _ = io.WriteString(w, [...]string{"", "theirs"}[step%26-16])
+			case 18, 19:
+				_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader([...]string{"", "theirs"}[step%26-18]))
+			case 20:
+				_ = http.NewResponseController(w).Flush()
+			case 21:
+				_ = testcaddy.EndOfChain(w, r)
+			case 22, 23:
+				return [...]error{errMissing, errBroken}[step%26-22]
+			case 24, 25:
+				panic([...]any{http.ErrAbortHandler, "a bug"}[step%26-24])
+			}
+		}
+		return nil
+	}
+}
+
+// FuzzHandler has a handler do anything with its response. The client gets the page if the handler's response is a 404
+// page, if it returns a 404 error before it sends anything, or if nothing answers, and otherwise what it gets without
+// not_found.
+func FuzzHandler(f *testing.F) {
+	for _, steps := range [][]byte{
+		{},
+		{21},
+		{21, 11, 17},
+		{21, 13, 17},
+		{16, 22},
+		{12, 22},
+		{0, 5, 6, 7, 8, 12, 14, 9, 10, 17, 20, 19, 8, 24},
+		{1, 5, 14, 17},
+		{4, 14, 25},
+		{2, 4, 14, 20},
+		{13, 17, 22},
+		{15, 23},
+		{18, 14, 21},
+	} {
+		f.Add(steps, false)
+		f.Add(steps, true)
+	}
+	h := provision(f, &Handler{})
+	h.logger = zap.NewNop()
+	f.Fuzz(func(t *testing.T, steps []byte, head bool) {
+		method := http.MethodGet
+		if head {
+			method = http.MethodHead
+		}
+		var with, without exchange
+		handler := script(steps)
+		without.run(handler, method)
+		with.run(caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, handler) }), method)
+
+		want := without
+		replaced := without.status == http.StatusNotFound &&
+			wantsPage(method, &http.Response{StatusCode: http.StatusNotFound, Header: without.statusHeader.Clone()})
+		cause := ""
+		switch {
+		case without.panic != nil && without.panic != http.ErrAbortHandler: // it passes
+		case replaced:
+			cause = "response"
+		case without.begun || without.panic != nil:
+		case without.err == errMissing:
+			cause = "error"
+		case without.err == nil && without.reachedEnd():
+			cause = "unanswered"
+		}
+		if replaced || cause != "" {
+			want.sent = slices.DeleteFunc(want.sent, func(sent string) bool { return !strings.HasPrefix(sent, "103") })
+		}
+		if replaced {
+			want.header = without.statusHeader
+			maps.DeleteFunc(want.header, func(field string, _ []string) bool {
+				return oldBodyPattern.MatchString(field) || strings.HasPrefix(field, http.TrailerPrefix)
+			})
+		}
+		if cause != "" {
+			body := testcaddy.TextPage("GET", "http://a.test/x", "")
+			want.header["Content-Type"] = []string{"text/plain; charset=utf-8"}
+			want.header["Content-Length"] = []string{fmt.Sprint(len(body))}
+			want.header["X-Content-Type-Options"] = []string{"nosniff"}
+			want.header["Cache-Control"] = []string{"no-store"}
+			want.header["Vary"] = []string{"Accept"}
+			want.sent, want.err, want.panic = append(want.sent, fmt.Sprint(404, want.header)), nil, nil
+			if !head {
+				want.sent = append(want.sent, body)
+			}
+		}
+		got, _ := with.request.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.not_found.cause")
+		if got != cause {
+			t.Errorf("got the cause %q, want %q", got, cause)
+		}
+		if !slices.Equal(with.sent, want.sent) || with.err != want.err || with.panic != want.panic {
+			t.Errorf("got\n%q, %v, %v\nwant\n%q, %v, %v", with.sent, with.err, with.panic, want.sent, want.err, want.panic)
+		}
+	})
+}
