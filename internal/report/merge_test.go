@@ -190,7 +190,7 @@ var (
 	small = Report{
 		Since: at(1), Count: 7, Capacity: 10,
 		Addresses: []Address{
-			{Host: "a.test", Path: "/z", Count: 5, Outcomes: Outcomes{Response: 5}, Links: Links{Own: LinkCount{1, "http://a.test/2"}}, First: at(9), Last: at(9)},
+			{Host: "c.test", Path: "/y", Count: 5, Outcomes: Outcomes{Response: 5}, Links: Links{Own: LinkCount{1, "http://a.test/2"}}, First: at(9), Last: at(9)},
 			{Host: "a.test", Path: "/x", Count: 2, Outcomes: Outcomes{Unanswered: 2}, Links: Links{Own: LinkCount{1, "http://a.test/0"}}, First: at(8), Last: at(21)},
 		},
 	}
@@ -201,7 +201,7 @@ func TestMerge(t *testing.T) {
 		Since: at(1), Count: 37, Capacity: 2, Floor: 10,
 		Addresses: []Address{
 			{Host: "a.test", Path: "/x", Count: 22, Overcount: 4, Outcomes: Outcomes{3, 2, 3, 4, 6}, Links: Links{LinkCount{4, "http://a.test/0"}, LinkCount{2, "http://b.test/1"}}, First: at(8), Last: at(21)},
-			{Host: "a.test", Path: "/z", Count: 15, Overcount: 10, Outcomes: Outcomes{Response: 5}, Links: Links{Own: LinkCount{1, "http://a.test/2"}}, First: at(9), Last: at(9)},
+			{Host: "c.test", Path: "/y", Count: 15, Overcount: 10, Outcomes: Outcomes{Response: 5}, Links: Links{Own: LinkCount{1, "http://a.test/2"}}, First: at(9), Last: at(9)},
 			{Host: "a.test", Path: "/y", Count: 10, Overcount: 9, Outcomes: Outcomes{Error: 1}, First: at(12), Last: at(12)},
 		},
 	}
