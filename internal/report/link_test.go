@@ -43,6 +43,7 @@ func TestLinkIsOwnIfTheRefererHasAHostOfTheSite(t *testing.T) {
 		"the address in another case":     {"http://a.test/X", "http://a.test/x", nil, OwnLink},
 		"another byte, encoded":           {"http://a.test/\x8f", "http://a.test/%FF", nil, OwnLink},
 		"another byte that ends alike":    {"http://a.test/\xf8", "http://a.test/%FF", nil, OwnLink},
+		"a byte, and what encodes it":     {"http://a.test/<", "http://a.test/x3C", nil, OwnLink},
 		"two slashes":                     {"http://a.test//", "http://a.test/", nil, OwnLink},
 		"the same path on another host":   {"http://b.test/x", "http://a.test/x", nil, OtherLink},
 		"the address":                     {"http://a.test/x", "http://a.test/x", nil, NoLink},
