@@ -111,13 +111,13 @@ func script(steps []byte) caddyhttp.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		header := w.Header()
 		for _, step := range steps {
-			switch step % 26 {
+			switch step % 27 {
 			case 0, 1, 2:
-				header["Content-Type"] = []string{[...]string{"text/html", "application/json", "application/grpc"}[step%26]}
+				header["Content-Type"] = []string{[...]string{"text/html", "application/json", "application/grpc"}[step%27]}
 			case 3:
 				delete(header, "Content-Type")
 			case 4, 5:
-				header["Content-Length"] = []string{[...]string{"0", "6"}[step%26-4]}
+				header["Content-Length"] = []string{[...]string{"0", "6"}[step%27-4]}
 			case 6:
 				header["Etag"] = []string{`"1"`}
 			case 7:
@@ -131,19 +131,21 @@ func script(steps []byte) caddyhttp.HandlerFunc {
 			case 10:
 				header[http.TrailerPrefix+"X-Sum"] = []string{"1"}
 			case 11, 12, 13, 14, 15:
-				w.WriteHeader([...]int{0, 103, 200, 404, 500}[step%26-11])
+				w.WriteHeader([...]int{0, 103, 200, 404, 500}[step%27-11])
 			case 16, 17:
-				_, _ = io.WriteString(w, [...]string{"", "theirs"}[step%26-16])
+				_, _ = io.WriteString(w, [...]string{"", "theirs"}[step%27-16])
 			case 18, 19:
-				_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader([...]string{"", "theirs"}[step%26-18]))
+				_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader([...]string{"", "theirs"}[step%27-18]))
 			case 20:
 				_ = http.NewResponseController(w).Flush()
 			case 21:
 				_ = testcaddy.EndOfChain(w, r)
 			case 22, 23:
-				return [...]error{errMissing, errBroken}[step%26-22]
+				return [...]error{errMissing, errBroken}[step%27-22]
 			case 24, 25:
-				panic([...]any{http.ErrAbortHandler, "a bug"}[step%26-24])
+				panic([...]any{http.ErrAbortHandler, "a bug"}[step%27-24])
+			case 26:
+				w.WriteHeader(http.StatusSwitchingProtocols)
 			}
 		}
 		return nil
@@ -162,12 +164,14 @@ func FuzzHandler(f *testing.F) {
 		{16, 22},
 		{12, 22},
 		{0, 5, 6, 7, 8, 12, 14, 9, 10, 17, 20, 19, 8, 24},
+		{14, 17, 23},
 		{1, 5, 14, 17},
 		{4, 14, 25},
 		{2, 4, 14, 20},
 		{13, 17, 22},
 		{15, 23},
 		{18, 14, 21},
+		{26, 22},
 	} {
 		f.Add(steps, false)
 		f.Add(steps, true)

@@ -25,7 +25,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 
 	switch {
-	case rw.state == replaced:
+	case rw.state == replaced: // whatever the error is
 		rw.answer(causeResponse, nil)
 	case rw.state == errorStatus:
 		rw.answer(causeError, handled)

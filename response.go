@@ -89,9 +89,9 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler, handl
 	return rw
 }
 
-// serve calls the next handler. Once its response is replaced, nothing that it does can cost the client the page: not
-// the error that it returns, and not the panic by which reverse_proxy aborts a response that it cannot copy to the end.
-func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
+// serve calls the next handler. Once its response is replaced, the client gets the page, even if reverse_proxy cannot copy
+// the old response to the end, and panics to abort it.
+func (rw *responseWriter) serve(next caddyhttp.Handler) error {
 	defer func() {
 		if rw.passed404 {
 			rw.countPassed()
@@ -102,7 +102,6 @@ func (rw *responseWriter) serve(next caddyhttp.Handler) (err error) {
 		if p := recover(); p != nil && p != http.ErrAbortHandler {
 			panic(p)
 		}
-		err = nil
 	}()
 	return next.ServeHTTP(rw.forNext(), rw.request.Request)
 }
