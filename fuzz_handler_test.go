@@ -172,6 +172,9 @@ func FuzzHandler(f *testing.F) {
 		{15, 23},
 		{18, 14, 21},
 		{26, 22},
+		{19, 22},
+		{20, 22},
+		{21, 11, 19, 20},
 	} {
 		f.Add(steps, false)
 		f.Add(steps, true)
