@@ -1,28 +1,25 @@
 package integration
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
-	"net/http"
+	"maps"
+	"runtime"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
+	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 var endurance = flag.Duration("endurance", 2*time.Second, "how long TestEndurance keeps Caddy under load")
 
-// TestEndurance keeps Caddy under load while its config is reloaded again and again, and while a backend goes away
-// and comes back. Every answer is right, byte for byte, and nothing is left behind. For longer than a moment:
+// TestEndurance keeps Caddy under load while its config is reloaded again and again, while its template is written anew,
+// while the report is read and taken, and while backends go away and come back. Every answer is right, byte for byte,
+// every 404 is in one report, and nothing is left behind. A site without not_found has the same load, and pays as much in
+// warnings and in connections to its backends. For longer than a moment:
 //
 //	go test -race -run TestEndurance -timeout 10m -endurance 5m ./integration
 func TestEndurance(t *testing.T) {
@@ -32,221 +29,104 @@ func TestEndurance(t *testing.T) {
 	before := testcaddy.MemoryInUse()
 	l.run(t, *endurance*4/5)
 
+	eventually(t, "all connections are closed", func() bool { return !hasConnections() })
 	testcaddy.CheckMemory(t, before, 8<<20)
-	isPanic := func(e testcaddy.Entry) bool { return strings.Contains(fmt.Sprint(e["msg"]), "panic") }
-	if panics := l.logs.Select(t, isPanic); len(panics) > 0 {
-		t.Errorf("the log has %v", panics)
+	l.checkCounts(t)
+	l.checkWarnings(t)
+	l.checkConnections(t)
+	if l.reloads.Load() == 0 || l.changes.Load() == 0 || l.version.Load() < 2 || l.taken < 2 {
+		t.Errorf("got %d reloads, %d changes of the backends, %d versions of the template and %d reports, want some of each",
+			l.reloads.Load(), l.changes.Load(), l.version.Load(), l.taken)
 	}
-	if l.reloads.Load() == 0 || l.changes.Load() == 0 {
-		t.Errorf("got %d reloads and %d changes of a backend, want some of both", l.reloads.Load(), l.changes.Load())
-	}
-	t.Logf("%d requests, %d of them sent again; %d reloads; %d outages of a backend, which %d requests met",
-		l.requests.Load(), l.resent.Load(), l.reloads.Load(), l.changes.Load()/2, l.excused.Load())
+	t.Logf("%d requests, %d of them sent again; %d reloads; %d versions of the template, %d of them read without a reload; "+
+		"%d reports; %d outages of the backends, which %d requests met", l.requests.Load(), l.resent.Load(), l.reloads.Load(),
+		l.version.Load(), l.reread, l.taken, l.changes.Load()/2, l.excused.Load())
 }
 
-// load is a Caddy under load.
-type load struct {
-	addr    string
-	logs    *testcaddy.Logs
-	configs [2][]byte    // which take turns
-	mortal  string       // the address of the backend that goes away
-	changes atomic.Int64 // of that backend, which is up while their number is odd
-
-	requests, resent, reloads, excused atomic.Int64
-}
-
-func startLoad(t *testing.T) *load {
-	l := &load{mortal: "127.0.0.1:" + testcaddy.FreePort(t), logs: testcaddy.NewLogs(t)}
-	port, steady := testcaddy.FreePort(t), testcaddy.Backend(t, loadedBackend)
-	for i, name := range []string{"one", "two"} {
-		// keepalive is short because connections that become idle after a reload outlive their config by it
-		site := strings.NewReplacer("NAME", name, "PORT", port, "STEADY", steady, "MORTAL", l.mortal).Replace(`
-(proxy) {
-	reverse_proxy {args[0]} {
-		transport http {
-			keepalive 200ms
-			dial_timeout 30s
-			read_timeout 1s # for what stalls
+// hasConnections reports whether an HTTP connection of this process is open. Clients, Caddy and backends all run in it, and
+// have goroutines for each.
+func hasConnections() bool {
+	stacks := make([]byte, 16<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for _, serving := range []string{"net/http.(*conn).serve(", "net/http.(*persistConn).", "ClientConn).readLoop("} {
+		if strings.Contains(string(stacks), serving) {
+			return true
 		}
 	}
-}
-http://a.test:PORT {
-	header X-Config NAME
-	not_found {
-		context_path /NAME
-	}
-	file_server /files/*
-	handle_path /steady/* {
-		import proxy STEADY
-	}
-	handle_path /mortal/* {
-		import proxy MORTAL
-	}
-}`)
-		l.configs[i] = testcaddy.Adapt(t, testcaddy.Caddyfile(site, "servers {\nprotocols h1 h2c\n}",
-			"log default {\n"+l.logs.Output+"\ninclude http.stdlib\nlevel DEBUG\n}"))
-	}
-	l.addr = testcaddy.StartConfig(t, l.configs[0]).Addr
-	return l
+	return false
 }
 
-// loadedBackend is what both backends do. What it streams is the query many times over, which no two requests share.
-func loadedBackend(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/stream":
-		for range pieces {
-			io.WriteString(w, strings.Repeat(r.URL.RawQuery, pieceLength))
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(5 * time.Millisecond)
-		}
-	case "/json":
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, r.URL.RawQuery)
-	case "/upload":
-		body, _ := io.ReadAll(r.Body)
-		w.Write(body)
-	default:
-		testcaddy.MissingPage(w, r)
-	}
-}
-
-const pieces, pieceLength = 10, 1000
-
-func streamed(query string) string { return strings.Repeat(query, pieces*pieceLength) }
-
-// kind is a kind of request, with the answer that it must have.
-type kind struct {
-	method, path string
-	want         func(uri, query, config string) (status int, content string)
-}
-
-var kinds = []kind{
-	{"GET", "/nothing", wantPage},
-	{"GET", "/files/none", wantPage},
-	{"GET", "/steady/length", wantPage},
-	{"GET", "/steady/stalls", wantPage},
-	{"GET", "/steady/endless", wantPage},
-	{"GET", "/steady/json", func(_, query, _ string) (int, string) { return http.StatusNotFound, query }},
-	{"GET", "/steady/stream", wantStreamed},
-	{"POST", "/steady/upload", wantStreamed},
-	{"GET", "/mortal/length", wantPage},
-	{"GET", "/mortal/stalls", wantPage},
-	{"GET", "/mortal/stream", wantStreamed},
-}
-
-func wantPage(uri, _, config string) (status int, content string) {
-	return http.StatusNotFound, testcaddy.TextPage("GET", uri, "/"+config)
-}
-
-func wantStreamed(_, query, _ string) (int, string) { return http.StatusOK, streamed(query) }
-
-// run keeps Caddy under load for a while, with a worker for each kind of request over each version of HTTP.
-func (l *load) run(t *testing.T, d time.Duration) {
-	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), d)
-	defer stop()
-	check := func(what string, err error) {
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			stop()
-		}
-	}
-	var running sync.WaitGroup
-	for _, k := range kinds {
-		for _, c := range []*testcaddy.Client{testcaddy.HTTP11(t, l.addr), testcaddy.H2C(t, l.addr)} {
-			c.HTTP.Timeout = time.Minute
-			running.Go(func() {
-				defer c.HTTP.CloseIdleConnections()
-				for more := true; more; more = pause(ctx, rand.N(50*time.Millisecond)) {
-					check(k.method+" "+k.path+" over "+c.Name, l.ask(c, k))
-				}
-			})
-		}
-	}
-	running.Go(func() {
-		for pause(ctx, 100*time.Millisecond) {
-			check("reloading", caddy.Load(l.configs[l.reloads.Add(1)%2], true))
-		}
-	})
-	running.Go(func() {
-		for pause(ctx, rand.N(200*time.Millisecond)) {
-			l.runMortal(ctx)
-		}
-	})
-	running.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
-}
-
-// pause waits, and reports whether the load goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
-// runMortal starts the mortal backend, and closes it with all its connections.
-func (l *load) runMortal(ctx context.Context) {
-	ln, err := net.Listen("tcp", l.mortal)
+// checkCounts compares the reports, taken together, with what the clients know: what was answered with a 404 is counted,
+// and where a client left, or sent a request again, another one may be.
+func (l *load) checkCounts(t *testing.T) {
+	last, err := l.readReport("GET")
 	if err != nil {
-		return // a connection between others has the port for now
+		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: http.HandlerFunc(loadedBackend)}
-	go srv.Serve(ln)
-	l.changes.Add(1)
-	pause(ctx, 300*time.Millisecond+rand.N(time.Second))
-	l.changes.Add(1)
-	srv.Close()
-}
-
-// ask sends a request and checks the answer. One from the mortal backend may be missing, or break off, unless the
-// backend was up all the time. A page does not break off: Caddy has it.
-func (l *load) ask(c *testcaddy.Client, k kind) error {
-	before := l.changes.Load()
-	query := fmt.Sprintf("%09d", l.requests.Add(1))
-	uri, upload := "http://a.test"+k.path+"?"+query, ""
-	if k.method == http.MethodPost {
-		upload = streamed(query)
-	}
-	res, err := l.send(c, k.method, uri, upload)
+	all, err := report.Merge(l.reports, last)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-
-	content := string(body)
-	status, want := k.want(uri, query, res.Header.Get("X-Config"))
-	mayFail := strings.HasPrefix(k.path, "/mortal/") && !(before%2 == 1 && l.changes.Load() == before)
-	switch {
-	case err == nil && res.StatusCode == status && content == want:
-		return nil
-	case mayFail && err == nil && res.StatusCode == http.StatusBadGateway && content == "",
-		mayFail && err != nil && res.StatusCode == http.StatusOK && status == http.StatusOK && strings.HasPrefix(want, content):
-		l.excused.Add(1)
-		return nil
+	got := make(map[string]int64)
+	for _, a := range all.Addresses {
+		got[a.Host+a.Path] = int64(a.Count)
+		if _, known := l.misses[a.Host+a.Path]; a.Overcount > 0 || !known {
+			t.Errorf("the report has %+v", a)
+		}
 	}
-	return fmt.Errorf("got %s, %.500q of %d bytes, and %v; want %d, %.500q", res.Status, content, len(content), err, status, want)
+	for address, want := range l.misses {
+		if n := got[address]; n < want.answered || n > want.answered+want.unknown {
+			t.Errorf("%s: the reports count %d, want %d, and up to %d more", address, n, want.answered, want.unknown)
+		}
+	}
 }
 
-// send sends a request, and sends it again over another connection where no response comes. A reload closes connections
-// that are idle, or that wait to be accepted, and a request may be on its way then.
-func (l *load) send(c *testcaddy.Client, method, uri, upload string) (res *http.Response, err error) {
-	for range 10 {
-		var req *http.Request
-		if req, err = http.NewRequest(method, uri, strings.NewReader(upload)); err != nil {
-			break
+// checkWarnings compares the warnings about the site with those about the bare one. Where the client stays and the backend
+// does, nothing is left to chance, and there is none more.
+func (l *load) checkWarnings(t *testing.T) {
+	l.takeWarnings(t)
+	kinds, bareKinds := make(map[string]int64), make(map[string]int64)
+	for _, w := range slices.SortedFunc(maps.Keys(l.warnings), func(a, b warning) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+		n := l.warnings[w]
+		switch w.site {
+		case bareSite:
+			bareKinds[w.what] += n
+			continue
+		case withSite:
+			kinds[w.what] += n
+		default:
+			t.Logf("%d times the warning %q, about no request", n, w.what)
+			continue
 		}
-		if res, err = c.HTTP.Do(req); err == nil {
-			break
+		twin := w
+		twin.site = bareSite
+		if most := l.warnings[twin]; n > most && !w.byChance() {
+			t.Errorf("got %d times the warning %+v, want at most %d as without not_found", n, w, most)
 		}
-		l.resent.Add(1)
-		c.HTTP.CloseIdleConnections()
 	}
-	return res, err
+	for what, n := range kinds {
+		if n > tolerated(bareKinds[what]) || bareKinds[what] == 0 {
+			t.Errorf("got %d times the warning %q, %d times without not_found", n, what, bareKinds[what])
+		}
+	}
+	t.Logf("warnings: %v; without not_found: %v", kinds, bareKinds)
+}
+
+// checkConnections compares the connections to the backends of the two sites.
+func (l *load) checkConnections(t *testing.T) {
+	for backend := range l.connections[withSite] {
+		n, atBare := l.connections[withSite][backend].Load(), l.connections[bareSite][backend].Load()
+		if n > tolerated(atBare) {
+			t.Errorf("got %d connections to the %s backend, %d without not_found", n, backend, atBare)
+		}
+		t.Logf("%d connections to the %s backend; without not_found %d", n, backend, atBare)
+	}
+}
+
+// tolerated is the most that a number may be where another one, which depends on the same chances, is n.
+func tolerated(n int64) int64 { return n + n/10 + 20 }
+
+// byChance reports whether a warning depends on when a client leaves, when a backend goes away, or how long one takes.
+func (w warning) byChance() bool {
+	return manner(w.manner).leaves() || strings.HasPrefix(w.path, "/mortal/") || w.path == "/steady/stalls" || w.path == "/steady/trickle"
 }

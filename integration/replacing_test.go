@@ -426,14 +426,19 @@ func countingBackend(t *testing.T, h http.HandlerFunc) (addr string, connections
 	t.Helper()
 	connections = new(atomic.Int64)
 	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+	srv.Config.ConnState = counting(connections)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String(), connections
+}
+
+// counting returns what counts the connections of a server.
+func counting(connections *atomic.Int64) func(net.Conn, http.ConnState) {
+	return func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			connections.Add(1)
 		}
 	}
-	srv.Start()
-	t.Cleanup(srv.Close)
-	return srv.Listener.Addr().String(), connections
 }
 
 // TestOldBodyIsReadToItsLimits has bodies at and past the limits of what is read of them. The page comes when the body

@@ -61,11 +61,34 @@ func (l *Logs) Select(t testing.TB, match func(Entry) bool) []Entry {
 	return entries
 }
 
+// Take returns the entries so far, and forgets them.
+func (l *Logs) Take(t testing.TB) []Entry {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parse(t)
+	entries := l.entries
+	l.entries = nil
+	return entries
+}
+
 // selected also returns a channel that is closed when there is another entry.
 func (l *Logs) selected(t testing.TB, match func(Entry) bool) (entries []Entry, added chan struct{}) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.parse(t)
+	for _, e := range l.entries {
+		if match(e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, l.added
+}
+
+// parse makes entries of the lines.
+func (l *Logs) parse(t testing.TB) {
+	t.Helper()
 	for line := range bytes.Lines(l.lines) {
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -74,12 +97,6 @@ func (l *Logs) selected(t testing.TB, match func(Entry) bool) (entries []Entry, 
 		l.entries = append(l.entries, e)
 	}
 	l.lines = l.lines[:0]
-	for _, e := range l.entries {
-		if match(e) {
-			entries = append(entries, e)
-		}
-	}
-	return entries, l.added
 }
 
 // WaitFor waits until there are n entries with a message, and returns all of them. Caddy writes to its logs after
