@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -124,7 +125,7 @@ func (l *load) checkConnections(t *testing.T) {
 }
 
 // tolerated is the most that a number may be where another one, which depends on the same chances, is n.
-func tolerated(n int64) int64 { return n + n/10 + 20 }
+func tolerated(n int64) int64 { return n + 5*int64(math.Sqrt(float64(n))) + 20 }
 
 // byChance reports whether a warning depends on when a client leaves, when a backend goes away, or how long one takes.
 func (w warning) byChance() bool {

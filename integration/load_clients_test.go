@@ -32,6 +32,8 @@ var kinds = []kind{
 	{"GET", "/steady/length", "", wantPage},
 	{"GET", "/steady/length", "text/html", wantTemplate},
 	{"POST", "/steady/length", "", wantPage},
+	{"GET", "/steady/late", "", wantPage},
+	{"GET", "/steady/late", "text/html", wantTemplate},
 	{"GET", "/steady/trickle", "text/html", wantTemplate},
 	{"GET", "/steady/stalls", "", wantPage},
 	{"GET", "/steady/endless", "", wantPage},

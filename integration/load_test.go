@@ -142,6 +142,13 @@ func loadedBackend(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/stream":
 		trickle(strings.Repeat(r.URL.RawQuery, pieceLength), 5*time.Millisecond)
+	case "/late": // after its header
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Content-Length", "6")
+		w.WriteHeader(http.StatusNotFound)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(20 * time.Millisecond)
+		io.WriteString(w, "theirs")
 	case "/trickle":
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusNotFound)
