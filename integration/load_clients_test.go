@@ -66,7 +66,7 @@ type manner string
 
 const (
 	staying       manner = "stays"
-	closing       manner = "closes" // its connection with the last byte
+	closing       manner = "closes" // its connection with the last byte that Content-Length declares
 	stalling      manner = "stalls" // in the middle of a header, and while it reads
 	resetting     manner = "resets"
 	uploadingHalf manner = "uploads-half"
@@ -145,11 +145,15 @@ func (l *load) ask(c *testcaddy.Client, k kind, m manner, name string) error {
 		return err
 	}
 	defer res.Body.Close()
+	content := io.Reader(res.Body)
+	if m == closing && res.ContentLength >= 0 {
+		content = io.LimitReader(content, res.ContentLength)
+	}
 	if name == bareSite {
-		_, _ = io.CopyN(io.Discard, res.Body, 1<<17) // there may be no end
+		_, _ = io.CopyN(io.Discard, content, 1<<17) // there may be no end
 		return nil
 	}
-	body, err := io.ReadAll(res.Body)
+	body, err := io.ReadAll(content)
 
 	a.config, a.content = res.Header.Get("X-Config"), string(body)
 	status, want := k.want(l, a)

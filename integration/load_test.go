@@ -147,7 +147,7 @@ func loadedBackend(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "6")
 		w.WriteHeader(http.StatusNotFound)
 		_ = http.NewResponseController(w).Flush()
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 		io.WriteString(w, "theirs")
 	case "/trickle":
 		w.Header().Set("Content-Type", "text/html")
