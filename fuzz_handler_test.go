@@ -1,10 +1,12 @@
 package notfound
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -101,6 +103,12 @@ func (e *exchange) FlushError() error {
 	return nil
 }
 
+func (e *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	e.begun, e.statusless = true, false
+	e.sent = append(e.sent, "hijack")
+	return nil, nil, nil
+}
+
 var (
 	errMissing = caddyhttp.Error(http.StatusNotFound, errors.New("missing"))
 	errBroken  = caddyhttp.Error(http.StatusBadGateway, errors.New("broken"))
@@ -111,13 +119,13 @@ func script(steps []byte) caddyhttp.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		header := w.Header()
 		for _, step := range steps {
-			switch step % 27 {
+			switch step % 28 {
 			case 0, 1, 2:
-				header["Content-Type"] = []string{[...]string{"text/html", "application/json", "application/grpc"}[step%27]}
+				header["Content-Type"] = []string{[...]string{"text/html", "application/json", "application/grpc"}[step%28]}
 			case 3:
 				delete(header, "Content-Type")
 			case 4, 5:
-				header["Content-Length"] = []string{[...]string{"0", "6"}[step%27-4]}
+				header["Content-Length"] = []string{[...]string{"0", "6"}[step%28-4]}
 			case 6:
 				header["Etag"] = []string{`"1"`}
 			case 7:
@@ -131,21 +139,23 @@ func script(steps []byte) caddyhttp.HandlerFunc {
 			case 10:
 				header[http.TrailerPrefix+"X-Sum"] = []string{"1"}
 			case 11, 12, 13, 14, 15:
-				w.WriteHeader([...]int{0, 103, 200, 404, 500}[step%27-11])
+				w.WriteHeader([...]int{0, 103, 200, 404, 500}[step%28-11])
 			case 16, 17:
-				_, _ = io.WriteString(w, [...]string{"", "theirs"}[step%27-16])
+				_, _ = io.WriteString(w, [...]string{"", "theirs"}[step%28-16])
 			case 18, 19:
-				_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader([...]string{"", "theirs"}[step%27-18]))
+				_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader([...]string{"", "theirs"}[step%28-18]))
 			case 20:
 				_ = http.NewResponseController(w).Flush()
 			case 21:
 				_ = testcaddy.EndOfChain(w, r)
 			case 22, 23:
-				return [...]error{errMissing, errBroken}[step%27-22]
+				return [...]error{errMissing, errBroken}[step%28-22]
 			case 24, 25:
-				panic([...]any{http.ErrAbortHandler, "a bug"}[step%27-24])
+				panic([...]any{http.ErrAbortHandler, "a bug"}[step%28-24])
 			case 26:
 				w.WriteHeader(http.StatusSwitchingProtocols)
+			case 27:
+				_, _, _ = http.NewResponseController(w).Hijack()
 			}
 		}
 		return nil
@@ -175,6 +185,9 @@ func FuzzHandler(f *testing.F) {
 		{19, 22},
 		{20, 22},
 		{21, 11, 19, 20},
+		{27, 22},
+		{14, 27, 22},
+		{21, 11, 27, 17},
 	} {
 		f.Add(steps, false)
 		f.Add(steps, true)

@@ -39,6 +39,21 @@ func TestWriterKeepsItsInterfaces(t *testing.T) {
 	}
 }
 
+// TestWriterFlushesAsTheOneWithoutThePage has a writer that is a Flusher and no Hijacker, as that of HTTP/2 is.
+func TestWriterFlushesAsTheOneWithoutThePage(t *testing.T) {
+	rec := httptest.NewRecorder()
+	err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+		if _, isHijacker := w.(http.Hijacker); isHijacker {
+			t.Error("the writer is a Hijacker")
+		}
+		w.(http.Flusher).Flush()
+		return nil
+	})
+	if err != nil || !rec.Flushed {
+		t.Errorf("got the error %v, flushed: %v", err, rec.Flushed)
+	}
+}
+
 // TestReadFromReachesTheConnection sends a file as file_server does, over real connections, with not_found and without
 // it, and compares how the underlying writer was written to.
 func TestReadFromReachesTheConnection(t *testing.T) {
