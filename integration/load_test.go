@@ -33,20 +33,21 @@ type load struct {
 	configs     [2][]byte // which take turns
 	template    string    // its file
 	version     atomic.Int64
-	shown       atomic.Int64 // the version that was on a page last
-	mortals     map[string]string
-	changes     atomic.Int64                        // of the mortal backends, which are up while their number is odd
+	shown       atomic.Int64                        // the version that was on a page last
+	mortals     map[string]string                   // the addresses of the backends that go away, by site
+	changes     atomic.Int64                        // of those backends, which are up while their number is odd
 	connections map[string]map[string]*atomic.Int64 // by site and backend
-	admin       caddy.AdminHandler
+	warnings    map[warning]int64
+	admin       caddy.AdminHandler // serves the report
+	reports     report.Report      // those that were taken, as one
 
 	requests, resent, reloads, excused atomic.Int64
 
-	mu       sync.Mutex
-	misses   map[string]missed // by address
-	warnings map[warning]int64
+	taken  int // reports
+	reread int // templates
 
-	reports       report.Report // those that were taken, as one
-	taken, reread int
+	mu     sync.Mutex
+	misses map[string]missed // by address
 }
 
 // missed is how often an address was missed, as far as clients know.
