@@ -65,13 +65,19 @@ func startLoad(t *testing.T) *load {
 		mortals: make(map[string]string), connections: make(map[string]map[string]*atomic.Int64),
 		misses: make(map[string]missed), warnings: make(map[warning]int64),
 	}
-	port, rest := testcaddy.FreePort(t), make(map[string]string)
+	rest := make(map[string]string)
 	for _, name := range []string{withSite, bareSite} {
 		steady, connections := countingBackend(t, loadedBackend)
 		l.connections[name] = map[string]*atomic.Int64{"steady": connections, "mortal": new(atomic.Int64)}
-		l.mortals[name] = "127.0.0.1:" + testcaddy.FreePort(t)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close() // when all others have their ports
+		l.mortals[name] = ln.Addr().String()
 		rest[name] = "import rest " + steady + " " + l.mortals[name]
 	}
+	port := testcaddy.FreePort(t)
 	for i, name := range []string{"one", "two"} {
 		// keepalive is short because connections that become idle after a reload outlive their config by it, and so are the
 		// server's timeouts because in HTTP/2 their timers keep a connection that is gone in memory, with its config
