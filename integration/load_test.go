@@ -281,7 +281,8 @@ func (l *load) writeTemplate() error {
 	if _, err := file.WriteString(source[:len(source)/2]); err != nil {
 		return err
 	}
-	time.Sleep(rand.N(100 * time.Millisecond))
+	// hardly at all in a short run, because a half that stands for a second is the file: a busy machine may stop here
+	time.Sleep(rand.N(min(*endurance/3000, 100*time.Millisecond)))
 	_, err = file.WriteString(source[len(source)/2:])
 	return err
 }
