@@ -58,9 +58,7 @@ func (rw *responseWriter) answer(c cause, err error) {
 	}
 	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
 	if rep.TemplateError != nil {
-		h.logger.Error("rendering the template; sending the built-in page instead",
-			zap.String("template", h.Template),
-			zap.Error(rep.TemplateError))
+		h.logTemplateError(rep.TemplateError)
 	}
 
 	rw.prepareHeader(c)
@@ -72,14 +70,26 @@ func (rw *responseWriter) answer(c cause, err error) {
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		e.Write(
-			zap.String("cause", causeNames[c]),
-			zap.String("method", asked.Method),
-			zap.String("uri", string(p.URI)), // a copy: a core may hold the entry back, and the page is reused
-			zap.String("format", rep.Format),
-			zap.Error(err),
-		)
+		logPage(e, c, asked.Method, p.URI, rep.Format, err)
 	}
+}
+
+// logPage and logTemplateError are functions of their own because zap's fields would need so much of the stack that many a
+// page made it grow.
+func logPage(e *zapcore.CheckedEntry, c cause, method string, uri []byte, format string, err error) {
+	e.Write(
+		zap.String("cause", causeNames[c]),
+		zap.String("method", method),
+		zap.String("uri", string(uri)), // a copy: a core may hold the entry back, and the page is reused
+		zap.String("format", format),
+		zap.Error(err),
+	)
+}
+
+func (h *Handler) logTemplateError(err error) {
+	h.logger.Error("rendering the template; sending the built-in page instead",
+		zap.String("template", h.Template),
+		zap.Error(err))
 }
 
 // prepareHeader removes the fields of a response that the page replaces which describe its content, and gives those

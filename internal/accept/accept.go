@@ -33,7 +33,7 @@ func (o Offers) Choose(field string) int {
 
 	var most [8]stated // so that no usual number of offers is allocated
 	said := append(most[:0], make([]stated, len(o))...)
-	for position := 0; field != ""; position++ {
+	for position := int32(0); field != ""; position++ {
 		var member string
 		member, field = cutUnquoted(field, ',')
 		r, ok := parseMediaRange(member)
@@ -78,7 +78,7 @@ const (
 )
 
 // add takes in what a media range says of an offer.
-func (s *stated) add(o *Offer, r *mediaRange, position int) {
+func (s *stated) add(o *Offer, r *mediaRange, position int32) {
 	precision, of := r.matches(o.Types[0]), main
 	if precision == 0 && slices.ContainsFunc(o.Types[1:], r.isNamed) {
 		precision, of = exact, alias
@@ -95,12 +95,12 @@ func (s *stated) add(o *Offer, r *mediaRange, position int) {
 	}
 }
 
-// preference is how much a client prefers an offer.
+// preference is how much a client prefers an offer. It is small because Choose has many of them on its stack.
 type preference struct {
-	quality   int  // in thousandths
-	precision int  // of the media range that says so; 0 if none does
-	charset   bool // that range has the charset of what is sent
-	position  int  // of that range among all
+	quality   int16 // in thousandths
+	precision int8  // of the media range that says so; 0 if none does
+	charset   bool  // that range has the charset of what is sent
+	position  int32 // of that range among all
 }
 
 // How precisely a media range names a format.
@@ -140,15 +140,15 @@ func (p preference) over(q preference) bool {
 // mediaRange is a member of an Accept field.
 type mediaRange struct {
 	name     string // type/subtype in any case, with * for any
-	wildcard int    // anyType or anySubtype, or 0
+	wildcard int8   // anyType or anySubtype, or 0
 	charset  bool   // with the charset that representations have
 	params   bool   // with parameters that no representation has, so that it nearly names one at best
-	quality  int    // in thousandths
+	quality  int16  // in thousandths
 }
 
 // matches returns how precisely the name of r matches a media type, which has no wildcards. It returns 0 if it
 // does not.
-func (r *mediaRange) matches(mediaType string) int {
+func (r *mediaRange) matches(mediaType string) int8 {
 	switch {
 	case r.wildcard == anyType:
 		return anyType
@@ -219,7 +219,7 @@ func parseMediaRange(s string) (r mediaRange, ok bool) {
 
 // parseQuality parses a weight (RFC 9110, section 12.4.2), in thousandths. The zero before the dot may be missing,
 // as Java's HttpURLConnection leaves it out.
-func parseQuality(s string) (int, bool) {
+func parseQuality(s string) (int16, bool) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	if whole == "" && fraction != "" {
 		whole = "0"
@@ -227,11 +227,11 @@ func parseQuality(s string) (int, bool) {
 	if whole != "0" && whole != "1" || len(fraction) > 3 || strings.Trim(fraction, "0123456789") != "" {
 		return 0, false
 	}
-	q := int(whole[0] - '0')
+	q := int16(whole[0] - '0')
 	for i := range 3 {
 		q *= 10
 		if i < len(fraction) {
-			q += int(fraction[i] - '0')
+			q += int16(fraction[i] - '0')
 		}
 	}
 	return q, q <= 1000
