@@ -51,7 +51,7 @@ func (b *bench) environment(ctx context.Context, rounds int, d time.Duration) st
 	model, _, _ = strings.Cut(model, "\n")
 	nginx, _ := exec.CommandContext(ctx, b.nginx, "-v").CombinedOutput()
 	_, version, _ := strings.Cut(strings.TrimSpace(string(nginx)), "nginx/")
-	return fmt.Sprintf("Measured on %s in %d rounds of %g s:\n%s, %d cores, Linux %s, %s, Caddy %s, nginx %s.",
+	return fmt.Sprintf("Measured on %s in %d rounds of %g s: %s, %d cores, Linux %s, %s, Caddy %s, nginx %s.",
 		time.Now().Format(time.DateOnly), rounds, d.Seconds(), model, strings.Count(cpuinfo, "\nprocessor"), strings.TrimSpace(read("/proc/sys/kernel/osrelease")), runtime.Version(), b.version, version)
 }
 

@@ -101,7 +101,7 @@ var groups = []group{{
 	},
 }, {
 	name: "pass", title: "An upstream's 200, passed on",
-	note:  "An empty `request_body` only calls the next handler. `encode` compresses nothing, since no client sends\n`Accept-Encoding`.",
+	note:  "An empty `request_body` only calls the next handler. No client sends an `Accept-Encoding` to `encode`.",
 	cores: serverCore, loads: protocols,
 	target: "/found", status: http.StatusOK,
 	sites: []site{
@@ -122,8 +122,7 @@ var groups = []group{{
 	sites: scaled,
 }, {
 	name: "scale2", title: "Pages with more connections, on two cores",
-	note: "In thousands, as above. The server shares one of the cores with the load, so the pages per second cannot double;\n" +
-		"compare those per CPU.",
+	note:  "In thousands. The server shares a core with the load, so pages per second cannot double: compare those per CPU.",
 	cores: serverCore + "," + loadCore, loads: connections,
 	target: targetOf(0), many: true, status: http.StatusNotFound,
 	sites: scaled,
