@@ -164,6 +164,9 @@ func TestErrorServiceOfNginx(t *testing.T) {
 	})
 	t.Run("others are not", func(t *testing.T) {
 		start("192.0.2.0/24")
+		eventually(t, "nginx reaches the new Caddy", func() bool { // a reload resets what waits to be accepted
+			return nginx.Get(t, "http://www.example.com/rewritten/x?y=z").StatusCode != http.StatusBadGateway
+		})
 		nginx.Get(t, "http://www.example.com/rewritten/x?y=z").WantPage(t, "GET", "https://www.example.com/other?y&y=z", "")
 		testcaddy.HTTP11(t, header).Get(t, "http://www.example.com/x", forged[0]).WantPage(t, "GET", "http://www.example.com/x", "")
 		testcaddy.HTTP11(t, query).Get(t, "http://shop.test/404?url=/x").WantPage(t, "GET", "http://shop.test/404?url=/x", "")
