@@ -604,7 +604,13 @@ http://intercept.test:0 {
 	}
 	handle {
 		not_found
-		reverse_proxy APP
+		reverse_proxy APP {
+			# A request that takes an idle connection leaves its dial running. The dial reads Caddy's variables, which have
+			# no lock, while the other reverse_proxy sets one (caddyserver/caddy#7859 mended half of that).
+			transport http {
+				keepalive off
+			}
+		}
 	}
 }
 http://caller.test:0 {
