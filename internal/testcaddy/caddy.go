@@ -49,7 +49,8 @@ type Server struct {
 func Start(t testing.TB, sites string, options ...string) *Server {
 	t.Helper()
 	logs := NewLogs(t)
-	s := StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\n"+logs.Output+"\nlevel DEBUG\n}")...)))
+	// without Caddy's events: to log one, it reads its TLS app, which may still be starting
+	s := StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\n"+logs.Output+"\nlevel DEBUG\nexclude events\n}")...)))
 	s.Logs = logs
 	return s
 }
