@@ -50,6 +50,10 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 // groupOf returns the name of the route group of the block that a directive stands in. It is our own: Caddy counts its
 // groups from zero again in named routes, so that one name may stand for two groups of the same request.
 //
+// A directive that is alone in its block needs no group, which takes 1.5 to 2% of what proxying a request takes. But it
+// cannot know what follows it, and in a named route it does need one: Caddy merges routes that have neither a matcher nor
+// a group, and when one route is left, a named route keeps only its first handler.
+//
 // A block is known by its BlockState: each nested block has a copy to itself, and all sites share one, because a request
 // is for one site. The name is not kept in BlockState, or nested blocks would inherit it.
 func groupOf(h httpcaddyfile.Helper) string {

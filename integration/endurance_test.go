@@ -19,7 +19,7 @@ var endurance = flag.Duration("endurance", 2*time.Second, "how long TestEnduranc
 // every 404 is in one report, and nothing is left behind. A site without not_found has the same load, and pays as much in
 // warnings and in connections to its backends. For longer than a moment:
 //
-//	go test -race -run TestEndurance -timeout 10m -endurance 5m ./integration
+//	go test -race -run TestEndurance -timeout 10m ./integration -endurance 5m
 func TestEndurance(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	l := startLoad(t)
