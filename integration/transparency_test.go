@@ -62,7 +62,7 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	handle {
 		reverse_proxy APP
 	}`)
-	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "log\nnot_found\n" + site, "without.test": "log\n" + site})
+	s, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "log\nnot_found\n" + site, "without.test": "log\n" + site})
 
 	type exchange struct {
 		method, path string
@@ -116,12 +116,11 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range clients[1:] {
+	for _, c := range s.Clients(t)[1:] {
+		c.HTTP.Timeout = 5 * time.Minute // for a machine that is busy, and the race detector
 		t.Run("several hundred MB over "+c.Name, func(t *testing.T) {
 			t.Parallel()
-			slow := *c.HTTP
-			slow.Timeout = 5 * time.Minute // for a machine that is busy, and the race detector
-			with := transcript(&testcaddy.Client{Name: c.Name, Scheme: c.Scheme, HTTP: &slow}, "GET", c.Scheme+"://with.test/large", nil)
+			with := transcript(c, "GET", c.Scheme+"://with.test/large", nil)
 			if !strings.Contains(with, fmt.Sprintf("\n%d ", 300<<20)) || !strings.HasSuffix(with, "<nil>\n") {
 				t.Errorf("got\n%s", with)
 			}
