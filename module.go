@@ -5,6 +5,7 @@ package notfound
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -146,6 +147,24 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		h.reporting = true
 	}
 	return nil
+}
+
+// server returns the name of the server and its version.
+func server() string {
+	version, _ := caddy.Version()
+	return "Powered by Caddy " + version
+}
+
+// samplePlaceholders returns the placeholders of a request, to try a template with.
+func samplePlaceholders() page.Placeholders {
+	r, err := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody)
+	if err != nil {
+		panic(err)
+	}
+	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
+	repl := caddy.NewReplacer()
+	caddyhttp.PrepareRequest(r, repl, nil, nil)
+	return repl
 }
 
 // Validate refuses an unknown mode.
