@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,53 +14,26 @@ import (
 	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// cause is the reason why a page is written.
-type cause int
-
-const (
-	causeUnanswered cause = iota // nothing answered
-	causeError                   // a handler returned an error with status 404
-	causeResponse                // a handler wrote a response with status 404
-	numCauses
-)
-
-var causeNames = [numCauses]string{"unanswered", "error", "response"}
-
-// causeValues are causeNames as the replacer takes them, boxed once.
-var causeValues = [numCauses]any{
-	causeUnanswered: causeNames[causeUnanswered],
-	causeError:      causeNames[causeError],
-	causeResponse:   causeNames[causeResponse],
-}
-
-// outcomes are the causes as the report has them.
-var outcomes = [numCauses]report.Outcome{
-	causeUnanswered: report.Unanswered,
-	causeError:      report.Error,
-	causeResponse:   report.Response,
-}
-
-// answer makes the page, and sends it in the representation that the client asks for. err is the 404 error, if there is
-// one.
-func (rw *responseWriter) answer(c cause, err error) {
+// answer makes the page, and sends it in the representation that the client asks for. err is the error that it answers, if
+// there is one.
+func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	h := rw.handler
-	rw.request.decide(causeValues[c])
-	rw.request.markHandled()
+	rw.decision.decide(cause.String(), rw.request.isIntercepted())
+	rw.request.setHandled()
 
 	asked := rw.request.asked()
 	p := h.pages.Make(asked, rw.request.replacer)
 	defer p.Free()
 	link := report.LinkOf(rw.request.referer, p.URI, asked.Authority)
-	h.counter[c][link].Inc()
-	if h.Report {
-		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
+	h.counter[cause][link].Inc()
+	if rw.decision.report() && h.Report {
+		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Link: link, Outcome: cause})
 	}
 	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
 	if rep.TemplateError != nil {
 		h.logTemplateError(rep.TemplateError)
 	}
 
-	rw.prepareHeader(c)
 	rw.setHeader(rep)
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
@@ -70,15 +42,31 @@ func (rw *responseWriter) answer(c cause, err error) {
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		logPage(e, c, asked.Method, p.URI, rep.Format, err)
+		logPage(e, cause, asked.Method, p.URI, rep.Format, err)
 	}
+}
+
+// countPassed counts a 404 response that passed in the report, unless an inner not_found has counted it, or wrote it.
+func (rw *responseWriter) countPassed() {
+	if !rw.decision.report() {
+		return
+	}
+	var b [512]byte // for most addresses
+	asked := rw.request.asked()
+	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer)
+	outcome := report.Passed
+	if rw.isReplaceable {
+		outcome = report.Replaceable
+	}
+	link := report.LinkOf(rw.request.referer, address, asked.Authority)
+	missed.Add(report.Miss{Address: address, Referer: rw.request.referer, Link: link, Outcome: outcome})
 }
 
 // logPage and logTemplateError are functions of their own because zap's fields would need so much of the stack that many a
 // page made it grow.
-func logPage(e *zapcore.CheckedEntry, c cause, method string, uri []byte, format string, err error) {
+func logPage(e *zapcore.CheckedEntry, cause report.Outcome, method string, uri []byte, format string, err error) {
 	e.Write(
-		zap.String("cause", causeNames[c]),
+		zap.Stringer("cause", cause),
 		zap.String("method", method),
 		zap.String("uri", string(uri)), // a copy: a core may hold the entry back, and the page is reused
 		zap.String("format", format),
@@ -92,41 +80,21 @@ func (h *Handler) logTemplateError(err error) {
 		zap.Error(err))
 }
 
-// prepareHeader removes the fields of a response that the page replaces which describe its content, and gives those
-// about its server and its policies back to the site. Where nothing is replaced, what the site has set stays.
-func (rw *responseWriter) prepareHeader(c cause) {
-	header := rw.Header()
-	if c != causeResponse {
-		if describesAnyContent(header) && rw.request.isHandledResponse() {
-			maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
-		}
-		return
-	}
-
-	clear(header) // of what came after the response's header, too: trailers
-	maps.Copy(header, rw.replaced.header)
-	if header["Server"] != nil { // it may have been taken away, too
-		restore(header, "Server", rw.server)
-	}
-	site := cmp.Or(rw.policies, new(policies))
-	restore(header, "Content-Security-Policy", site.contentSecurityPolicy)
-	restore(header, "Content-Security-Policy-Report-Only", site.contentSecurityPolicyReportOnly)
-}
-
-// restore sets a header field to what it was.
-func restore(header http.Header, field string, values []string) {
-	if values == nil {
-		delete(header, field)
-	} else {
-		header[field] = values
-	}
-}
-
-// setHeader sets the header fields of a page. The site's own Content-Security-Policy overrides the one that the
-// representation needs.
+// setHeader makes the header that of a page. What describes a content goes, whoever set it. A Content-Security-Policy of
+// the site's overrides the one that the representation needs.
 func (rw *responseWriter) setHeader(rep page.Representation) {
+	header := rw.Header()
+	if rw.replaced != nil {
+		clear(header) // of what came after the response's header, too: trailers
+		maps.Copy(header, rw.replaced.header)
+	}
+	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
+	if rw.cause == report.Response {
+		rw.restoreSiteHeader()
+	}
+
 	// The values are not shared between responses: Caddy's header handler changes values in place.
-	header, values := rw.Header(), make([]string, 0, 6)
+	values := make([]string, 0, 6)
 	set := func(field, value string) {
 		values = append(values, value)
 		header[field] = values[len(values)-1 : len(values) : len(values)]
@@ -149,5 +117,19 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 		// nothing to add
 	default:
 		header["Vary"] = append(slices.Clip(vary), "Accept")
+	}
+}
+
+// restoreSiteHeader gives the fields of the site the values back that they had before the response that the page replaces,
+// but no Server to a response without one: a handler has taken it away.
+func (rw *responseWriter) restoreSiteHeader() {
+	header := rw.Header()
+	for i, field := range siteFields {
+		switch values := rw.siteHeader[i]; {
+		case values == nil:
+			delete(header, field)
+		case field != "Server" || header[field] != nil:
+			header[field] = values
+		}
 	}
 }

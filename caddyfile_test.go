@@ -284,7 +284,7 @@ func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 		members[group[1]]++
 	}
 	want := map[string]int{
-		"not_found_route0": 1, "not_found_route1": 2, "not_found_route2": 1, // in named routes
+		"not_found_route0": 2, "not_found_route1": 3, "not_found_route2": 2, // in named routes, with an empty route each
 		"not_found0": 3, // of the sites, of which a request is for one
 		"not_found1": 1, "not_found2": 1,
 	}

@@ -28,9 +28,9 @@ type exchange struct {
 	header  http.Header
 	sent    []string // status lines with their header, bytes of the body, and flushes
 
-	begun, statusless bool
-	status            int         // the final one, if a handler said it
-	statusHeader      http.Header // when it did
+	begun        bool
+	status       int         // the final one, if a handler said it
+	statusHeader http.Header // when it did
 
 	err, panic any
 }
@@ -54,11 +54,10 @@ func (e *exchange) Header() http.Header { return e.header }
 func (e *exchange) WriteHeader(status int) {
 	length := e.header.Get("Content-Length")
 	switch {
-	case e.begun || e.statusless || e.status != 0:
+	case e.begun:
 	case status == 103:
 		e.sent = append(e.sent, fmt.Sprint(status, e.header))
 	case status == 0 && e.reachedEnd():
-		e.statusless = true
 	case status == 200 && e.reachedEnd() && (length == "" || length == "0"):
 	default:
 		e.status, e.statusHeader = status, e.header.Clone()
@@ -74,13 +73,7 @@ func (e *exchange) begin(status int) {
 }
 
 func (e *exchange) Write(p []byte) (int, error) {
-	switch {
-	case e.statusless:
-	case len(p) == 0:
-		if !e.begun {
-			e.status = -1 // an implied one: no other follows
-		}
-	default:
+	if len(p) > 0 {
 		e.begin(200)
 		e.sent = append(e.sent, string(p))
 	}
@@ -89,22 +82,20 @@ func (e *exchange) Write(p []byte) (int, error) {
 
 func (e *exchange) ReadFrom(r io.Reader) (int64, error) {
 	b, err := io.ReadAll(r)
-	if err == nil {
+	if e.begin(200); err == nil {
 		_, err = e.Write(b)
 	}
 	return int64(len(b)), err
 }
 
 func (e *exchange) FlushError() error {
-	if !e.statusless {
-		e.begin(200)
-		e.sent = append(e.sent, "flush")
-	}
+	e.begin(200)
+	e.sent = append(e.sent, "flush")
 	return nil
 }
 
 func (e *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	e.begun, e.statusless = true, false
+	e.begun = true
 	e.sent = append(e.sent, "hijack")
 	return nil, nil, nil
 }

@@ -391,6 +391,7 @@ func FuzzCaddyfile(f *testing.F) {
 			}
 			return
 		}
+		parsed.Group = "not_found0" // which is the block's
 		adapted := handlerOf(t, config)
 		if !reflect.DeepEqual(&parsed, adapted) {
 			t.Fatalf("got %+v from the Caddyfile, %+v from its JSON", &parsed, adapted)

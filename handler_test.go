@@ -2,12 +2,16 @@ package notfound
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
-	"strings"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -122,24 +126,14 @@ func TestPassesEverythingElse(t *testing.T) {
 // net/http makes an empty 200 of it.
 func TestAnswersOfEveryKindCount(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter) error{
-		"nothing":        func(w http.ResponseWriter) error { return nil },
-		"a header":       func(w http.ResponseWriter) error { w.Header().Set("Allow", "GET"); return nil },
-		"a 103 alone":    func(w http.ResponseWriter) error { w.WriteHeader(103); return nil },
-		"an empty 200":   func(w http.ResponseWriter) error { w.WriteHeader(200); return nil },
-		"an empty write": func(w http.ResponseWriter) error { _, err := w.Write(nil); return err },
-		"a flush":        func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
-		"an upgrade":     func(w http.ResponseWriter) error { w.WriteHeader(101); return nil },
-		"an empty read": func(w http.ResponseWriter) error {
-			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
-			return err
-		},
-		"a 404 after an empty read": func(w http.ResponseWriter) error {
-			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
-			w.WriteHeader(404)
-			return err
-		},
-		"a 404 after an empty write": func(w http.ResponseWriter) error { w.Write(nil); w.WriteHeader(404); return nil },
-		"a 404 after a 204":          func(w http.ResponseWriter) error { w.WriteHeader(204); w.WriteHeader(404); return nil },
+		"nothing":           func(w http.ResponseWriter) error { return nil },
+		"a header":          func(w http.ResponseWriter) error { w.Header().Set("Allow", "GET"); return nil },
+		"a 103 alone":       func(w http.ResponseWriter) error { w.WriteHeader(103); return nil },
+		"an empty 200":      func(w http.ResponseWriter) error { w.WriteHeader(200); return nil },
+		"an empty write":    func(w http.ResponseWriter) error { _, err := w.Write(nil); return err },
+		"a flush":           func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
+		"an upgrade":        func(w http.ResponseWriter) error { w.WriteHeader(101); return nil },
+		"a 404 after a 204": func(w http.ResponseWriter) error { w.WriteHeader(204); w.WriteHeader(404); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := httptest.NewRecorder()
@@ -152,22 +146,15 @@ func TestAnswersOfEveryKindCount(t *testing.T) {
 		})
 	}
 
-	for name, write := range map[string]func(http.ResponseWriter) error{
-		"write": func(w http.ResponseWriter) error { _, err := w.Write(nil); return err },
-		"read": func(w http.ResponseWriter) error {
-			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
-			return err
-		},
-	} {
-		t.Run("an error after an empty "+name, func(t *testing.T) {
-			rec := httptest.NewRecorder()
-			if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
-				return cmp.Or(write(w), error(caddyhttp.Error(404, nil)))
-			}); err != nil || rec.Body.Len() == 0 || rec.Code != 404 {
-				t.Errorf("got %d %q, %v, want the page", rec.Code, rec.Body, err)
-			}
-		})
-	}
+	t.Run("an empty write is not an answer", func(t *testing.T) {
+		rec := httptest.NewRecorder()
+		if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+			_, err := w.Write(nil)
+			return cmp.Or(err, error(caddyhttp.Error(404, nil)))
+		}); err != nil || rec.Body.Len() == 0 || rec.Code != 404 {
+			t.Errorf("got %d %q, %v, want the page", rec.Code, rec.Body, err)
+		}
+	})
 
 	t.Run("a 103 is not an answer", func(t *testing.T) {
 		rec := httptest.NewRecorder()
@@ -241,6 +228,70 @@ func TestWhatWasDecidedIsForgotten(t *testing.T) {
 			})
 			if cause, _ := repl.GetString(causePlaceholder); err != nil || rec.Body.String() != tt.body || cause != tt.cause {
 				t.Errorf("got %q for the cause %q, %v", rec.Body, cause, err)
+			}
+		})
+	}
+}
+
+// TestChainsOfOneRequestRunAtOnce has a handler run the next one twice at once, as dotvezz/caddy-mirror does: with one
+// replacer, and with variables of their own.
+func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
+	outer, inner := provision(t, &Handler{Group: "outer", Report: true}), provision(t, &Handler{Group: "inner", Replace: replaceNone, Report: true})
+	for range 20 {
+		rec := httptest.NewRecorder()
+		err := serve(outer, rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+			var chains, arrived sync.WaitGroup
+			arrived.Add(2)
+			for _, w := range []http.ResponseWriter{w, httptest.NewRecorder()} {
+				vars := maps.Clone(r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any))
+				r := r.Clone(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, vars))
+				chains.Go(func() {
+					if err := inner.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+						arrived.Done()
+						arrived.Wait()
+						w.WriteHeader(http.StatusNotFound)
+						_, err := io.WriteString(w, "theirs")
+						return err
+					})); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			chains.Wait()
+			return nil
+		})
+		if err != nil || rec.Body.String() != "theirs" {
+			t.Errorf("got %q, %v, want the response that the inner one lets pass", rec.Body, err)
+		}
+	}
+}
+
+// TestOneHandlerOfAGroupRuns nests handlers as JSON can: of one group, of another, and of none.
+func TestOneHandlerOfAGroupRuns(t *testing.T) {
+	for name, tt := range map[string]struct {
+		groups []string // from the outermost to the innermost
+		want   int      // whose page it is
+	}{
+		"of one group":                    {[]string{"a", "a"}, 0},
+		"of two groups":                   {[]string{"a", "b"}, 1},
+		"of one group, another between":   {[]string{"a", "b", "a"}, 1},
+		"of none":                         {[]string{"", ""}, 1},
+		"of two groups, in turn":          {[]string{"a", "b", "a", "b"}, 1},
+		"of one group, one of none after": {[]string{"a", "a", ""}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chain := caddyhttp.HandlerFunc(testcaddy.EndOfChain)
+			for i, group := range slices.Backward(tt.groups) {
+				h, next := provision(t, &Handler{Group: group, ContextPath: fmt.Sprint("/", i)}), chain
+				chain = func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, next) }
+			}
+			rec := httptest.NewRecorder()
+			r := httptest.NewRequest("GET", "http://a.test/x", nil)
+			if err := chain(rec, prepare(rec, r)); err != nil {
+				t.Fatal(err)
+			}
+			if want := testcaddy.TextPage("GET", "http://a.test/x", fmt.Sprint("/", tt.want)); rec.Body.String() != want {
+				t.Errorf("got %q, want %q", rec.Body, want)
 			}
 		})
 	}

@@ -5,8 +5,13 @@ import (
 	"strings"
 )
 
-// describesContent reports whether a header field describes the content that a page replaces, or acts on it.
-// In IANA's registry of HTTP field names, these do:
+// siteFields are what a site says of all its contents, and of its server. Where the page replaces a response, they have
+// the values that they had before the response.
+var siteFields = [...]string{"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Server"}
+
+// describesContent reports whether a header field describes one content, or acts on it. None of them can be true of a
+// page, whoever set it: a handler that failed, a response that was replaced, or the site. In IANA's registry of HTTP field
+// names, these do:
 //
 //   - representation metadata and digests (RFC 9110, section 8; RFC 9530), which by convention begin with
 //     Content-, and others that say which variant the content is, its date, the version of its format, or its style
@@ -14,36 +19,26 @@ import (
 //   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the content is fresh,
 //     because such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
 //     and fields that let a client use the content for other requests (RFC 9842; No-Vary-Search)
-//   - framing and delta encoding (RFC 9112; RFC 3229)
+//   - framing, delta encoding and forwarding in pieces (RFC 9112; RFC 3229; Incremental; RFC 9297)
 //
 // Some fields outside the registry act on the content: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
 // server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body
 // for messages if there is a Grpc-Status.
 func describesContent(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
-	case "Content-Security-Policy", "Content-Security-Policy-Report-Only":
-		return false // they are restored, or the site's
+	case "Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only":
+		return false // see siteFields
 	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
 		"Alternates", "Tcn", "Variant-Vary", "Uri", "Derived-From", "Default-Style", "Pics-Label", "Mime-Version",
 		"Odata-Version", "Oslc-Core-Version", "Schedule-Tag", "Preference-Applied", "Cmsd-Static", "Amp-Cache-Transform",
 		"Signature", "Signature-Input",
 		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",
 		"Use-As-Dictionary", "No-Vary-Search",
-		"Trailer", "Transfer-Encoding", "Im", "Delta-Base",
+		"Trailer", "Transfer-Encoding", "Im", "Delta-Base", "Incremental", "Capsule-Protocol",
 		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url", "X-Archive-Files":
 		return true
 	}
 	return strings.HasPrefix(field, "Content-") || strings.HasSuffix(field, "-Cache-Control") ||
 		strings.HasPrefix(field, "X-Accel-") || strings.HasPrefix(field, "X-Sendfile") || strings.HasPrefix(field, "Grpc-") ||
 		strings.HasPrefix(field, http.TrailerPrefix)
-}
-
-// describesAnyContent reports whether a header has a field that describes content.
-func describesAnyContent(header http.Header) bool {
-	for field := range header {
-		if describesContent(field) {
-			return true
-		}
-	}
-	return false
 }

@@ -92,6 +92,11 @@ type Handler struct {
 	// Default: false.
 	Report bool `json:"report,omitempty"`
 
+	// Of several handlers with the same group, only the outermost takes effect: one that is reached while
+	// another of its group runs just calls the next handler. The Caddyfile gives the directives of a block
+	// the same group, so that of those that match, the first takes effect. Default: none.
+	Group string `json:"group,omitempty"`
+
 	pages   *page.Pages
 	counter pageCounter
 	logger  *zap.Logger
@@ -107,10 +112,11 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// optionNames returns the names of the options, as in JSON, in the order of their fields.
+// optionNames returns the names of the options, as in JSON, in the order of their fields. The group is none: the Caddyfile
+// sets it.
 func optionNames() (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "group" {
 			names = append(names, name)
 		}
 	}

@@ -26,6 +26,9 @@ const (
 
 var outcomeNames = [numOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}
 
+// String returns unanswered, error, response, passed or replaceable.
+func (o Outcome) String() string { return outcomeNames[o] }
+
 // Report says which addresses were missed, the most frequent first.
 type Report struct {
 	Since     time.Time `json:"since"`
