@@ -18,18 +18,18 @@ import (
 // there is one.
 func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	h := rw.handler
-	rw.decision.decide(cause.String(), rw.request.isIntercepted())
+	rw.decision.decide(cause, rw.request.isIntercepted())
 	rw.request.setHandled()
 
-	asked := rw.request.asked()
-	p := h.pages.Make(asked, rw.request.replacer)
+	asked, repl := rw.request.asked(), rw.request.replacer()
+	p := h.pages.Make(asked, repl)
 	defer p.Free()
 	link := report.LinkOf(rw.request.referer, p.URI, asked.Authority)
 	h.counter[cause][link].Inc()
 	if rw.decision.report() && h.Report {
 		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Link: link, Outcome: cause})
 	}
-	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
+	rep := h.pages.Represent(p, rw.request.accept, repl)
 	if rep.TemplateError != nil {
 		h.logTemplateError(rep.TemplateError)
 	}
@@ -53,7 +53,7 @@ func (rw *responseWriter) countPassed() {
 	}
 	var b [512]byte // for most addresses
 	asked := rw.request.asked()
-	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer)
+	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer())
 	outcome := report.Passed
 	if rw.isReplaceable {
 		outcome = report.Replaceable
@@ -89,7 +89,7 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 		maps.Copy(header, rw.replaced.header)
 	}
 	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
-	if rw.cause == report.Response {
+	if rw.replaced != nil {
 		rw.restoreSiteHeader()
 	}
 

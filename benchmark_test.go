@@ -30,11 +30,7 @@ import (
 func init() {
 	caddy.RegisterModule(callsNext{})
 	httpcaddyfile.RegisterDirective("calls_next", func(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
-		route := h.NewRoute(nil, callsNext{})
-		routed := route[0].Value.(caddyhttp.Route)
-		routed.Group = "calls_next"
-		route[0].Value = routed
-		return route, nil
+		return h.NewRoute(nil, callsNext{}), nil
 	})
 	httpcaddyfile.RegisterDirectiveOrder("calls_next", httpcaddyfile.Before, "redir")
 	httpcaddyfile.RegisterHandlerDirective("respond_with_fields", parseRespondWithFields)

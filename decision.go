@@ -3,7 +3,7 @@ package notfound
 import (
 	"sync"
 
-	"github.com/caddyserver/caddy/v2"
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 // What the replacer of a request knows.
@@ -17,17 +17,10 @@ const (
 type decision struct {
 	mu          sync.Mutex
 	innermost   *responseWriter // of the handlers that run; each knows the one around it
-	cause       string          // of the page that was written
-	decided     bool            // a 404 became a page, or passes
+	decided     bool            // a 404 becomes a page, or passes
+	outcome     report.Outcome  // which of them: the cause of the page, or that it passes
 	intercepted bool            // and that was in a response route of intercept, or after it
 	reported    bool            // the report has the request, or is not to have it
-}
-
-// decisionOf returns the decision of a request, or nil before its first not_found handler.
-func decisionOf(repl *caddy.Replacer) *decision {
-	shared, _ := repl.Get(decisionKey)
-	d, _ := shared.(*decision)
-	return d
 }
 
 // placeholder is a [caddy.ReplacerFunc].
@@ -38,7 +31,10 @@ func (d *decision) placeholder(key string) (any, bool) {
 	case causePlaceholder:
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return d.cause, true
+		if !d.decided || d.outcome == report.Passed {
+			return "", true
+		}
+		return d.outcome.String(), true
 	}
 	return nil, false
 }
@@ -54,7 +50,7 @@ func (d *decision) enter(rw *responseWriter) bool {
 		}
 	}
 	rw.outer, d.innermost = d.innermost, rw
-	d.cause, d.decided, d.intercepted = "", false, false
+	d.decided = false
 	return true
 }
 
@@ -70,11 +66,11 @@ func (d *decision) leave(rw *responseWriter) {
 	}
 }
 
-// decide says that a 404 becomes the page for a cause, or passes, without one.
-func (d *decision) decide(cause string, intercepted bool) {
+// decide says that a 404 becomes the page, for a cause, or passes.
+func (d *decision) decide(outcome report.Outcome, intercepted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cause, d.decided, d.intercepted = cause, true, intercepted
+	d.decided, d.outcome, d.intercepted = true, outcome, intercepted
 }
 
 // isDecided reports whether an inner handler has decided about the 404 that arrives. What was decided before intercept

@@ -19,8 +19,6 @@ import (
 // request_header does, so what the page needs of it is kept, as strings: Caddy's header handler changes values in place.
 type clientRequest struct {
 	*http.Request
-	replacer *caddy.Replacer
-
 	authority       string // that the client addressed, perhaps none that a URL can have
 	accept, referer string
 	isHTTPS         bool
@@ -28,14 +26,8 @@ type clientRequest struct {
 }
 
 func newClientRequest(r *http.Request) clientRequest {
-	ctx := r.Context()
-	c := clientRequest{
-		Request:   r,
-		replacer:  ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer),
-		authority: r.Host,
-		isHTTPS:   r.TLS != nil,
-	}
-	if trusted, _ := caddyhttp.GetVar(ctx, caddyhttp.TrustedProxyVarKey).(bool); trusted {
+	c := clientRequest{Request: r, authority: r.Host, isHTTPS: r.TLS != nil}
+	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
 		if host := forwarded(r.Header["X-Forwarded-Host"]); uri.ValidAuthority(host) {
 			c.authority = host
 		}
@@ -58,6 +50,10 @@ func forwarded(values []string) string {
 	}
 	first, _, _ := strings.Cut(values[len(values)-1], ",")
 	return strings.TrimSpace(first)
+}
+
+func (r *clientRequest) replacer() *caddy.Replacer {
+	return r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 }
 
 // asked returns what the client asked for, before any rewrite.
@@ -92,14 +88,16 @@ func localAuthority(ctx context.Context) string {
 // isOfChain reports whether r and other are of one chain of handlers. Chains that run at once have variables of their own,
 // which have no lock.
 func (r *clientRequest) isOfChain(other *clientRequest) bool {
-	variables := func(r *clientRequest) uintptr { return reflect.ValueOf(r.Context().Value(caddyhttp.VarsCtxKey)).Pointer() }
+	variables := func(r *clientRequest) uintptr {
+		return reflect.ValueOf(r.Context().Value(caddyhttp.VarsCtxKey)).Pointer()
+	}
 	return variables(r) == variables(other)
 }
 
 // isIntercepted reports whether intercept has taken a response, and runs its response routes or ran them. Where nothing
 // answered, it sets the status 0.
 func (r *clientRequest) isIntercepted() bool {
-	status, _ := r.replacer.Get("http.intercept.status_code")
+	status, _ := r.replacer().Get("http.intercept.status_code")
 	return status != nil && status != 0
 }
 

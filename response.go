@@ -27,8 +27,7 @@ type responseWriter struct {
 	outer   *responseWriter // of the not_found around this one
 
 	state                    state
-	passed404, isReplaceable bool           // a 404 response passed that is to be counted; `replace pages` would have replaced it
-	cause                    report.Outcome // of the page that takes the place of a response
+	passed404, isReplaceable bool // a 404 response passed that is to be counted; `replace pages` would have replaced it
 	replaced                 *replacedResponse
 
 	siteHeader  [len(siteFields)][]string // their values on entry
@@ -43,6 +42,7 @@ type state uint8
 
 const (
 	pending  state = iota // nothing has left
+	bare                  // nothing but the status of the error that an error route is for, and that has not left
 	passed                // the next handler answers
 	replaced              // the page takes the place of the next handler's response
 )
@@ -61,9 +61,11 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		handler:               h,
 		request:               newClientRequest(r),
 	}
-	if rw.decision = decisionOf(rw.request.replacer); rw.decision == nil {
+	repl := rw.request.replacer()
+	shared, _ := repl.Get(decisionKey)
+	if rw.decision, _ = shared.(*decision); rw.decision == nil {
 		rw.decision = &rw.own
-		rw.request.replacer.Map(rw.own.placeholder)
+		repl.Map(rw.own.placeholder)
 	}
 	for i, field := range siteFields {
 		rw.siteHeader[i] = w.Header()[field]
@@ -72,7 +74,7 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		rw.errorHeader = maps.Clone(w.Header())
 	}
 	if h.URI != "" { // before a rewrite changes the query that it may come in
-		uri := h.pages.ExpandURI(rw.request.replacer)
+		uri := h.pages.ExpandURI(repl)
 		rw.request.uri = &uri
 	}
 	return rw
@@ -99,17 +101,17 @@ func (rw *responseWriter) serve(next caddyhttp.Handler) error {
 // WriteHeader decides what becomes of the response.
 func (rw *responseWriter) WriteHeader(status int) {
 	switch rw.state {
-	case replaced:
+	case bare, replaced:
 		return // as net/http, which takes the first status
 	case pending:
 		switch {
 		case rw.isUnanswered(status):
 			return
 		case status == http.StatusNotFound && rw.isBareStatus():
-			rw.replace(report.Error)
+			rw.state = bare
 			return
 		case status == http.StatusNotFound && rw.replaces():
-			rw.replace(report.Response)
+			rw.replace()
 			return
 		}
 	}
@@ -123,16 +125,11 @@ func (rw *responseWriter) WriteHeader(status int) {
 // into a status. intercept and vulcain write the status 0 that they recorded, which net/http would panic over.
 // templates and replace-response write a 200 for an empty buffer; a body that follows implies it.
 func (rw *responseWriter) isUnanswered(status int) bool {
-	switch status {
-	case 0:
-	case http.StatusOK:
-		if length := rw.Header()["Content-Length"]; len(length) > 0 && length[0] != "" && length[0] != "0" {
-			return false
-		}
-	default:
-		return false
+	if status == http.StatusOK {
+		length := rw.Header().Get("Content-Length")
+		return (length == "" || length == "0") && rw.request.isUnhandled()
 	}
-	return rw.request.isUnhandled()
+	return status == 0 && rw.request.isUnhandled()
 }
 
 // reachedEnd reports whether the request reached the end of the chain, where Caddy marks it. The response routes
@@ -142,17 +139,19 @@ func (rw *responseWriter) reachedEnd() bool {
 }
 
 // isBareStatus reports whether a 404 is what Caddy itself writes at the end of an error route: the status of the handled
-// error, and nothing about a content. The handler that failed may have left such fields.
+// error, and nothing about a content but what the handler that failed has left.
 func (rw *responseWriter) isBareStatus() bool {
-	if rw.errorHeader == nil {
-		return false
+	before, header := rw.errorHeader, rw.Header()
+	return before != nil && slices.Equal(header["Content-Type"], before["Content-Type"]) &&
+		slices.Equal(header["Content-Length"], before["Content-Length"])
+}
+
+// begin makes a bare status a response, because more follows it.
+func (rw *responseWriter) begin() {
+	if rw.state == bare {
+		rw.errorHeader, rw.state = nil, pending
+		rw.WriteHeader(http.StatusNotFound)
 	}
-	for _, field := range [...]string{"Content-Type", "Content-Length"} {
-		if !slices.Equal(rw.Header()[field], rw.errorHeader[field]) {
-			return false
-		}
-	}
-	return true
 }
 
 // replaces reports whether the page takes the place of a 404 response. If it does not, the response passes all other
@@ -171,7 +170,7 @@ func (rw *responseWriter) replaces() bool {
 		if replaces {
 			return true
 		}
-		rw.decision.decide("", intercepted)
+		rw.decision.decide(report.Passed, intercepted)
 	}
 	rw.passed404 = rw.handler.Report
 	rw.isReplaceable = rw.passed404 && rw.isPage()
@@ -205,8 +204,8 @@ func isForPeople(method string, header http.Header) bool {
 
 // replace makes the page take the place of the response, of which nothing leaves from now on. The header is kept as it is
 // now, because what the handler sets later are trailers.
-func (rw *responseWriter) replace(cause report.Outcome) {
-	rw.state, rw.cause = replaced, cause
+func (rw *responseWriter) replace() {
+	rw.state = replaced
 	rw.replaced = &replacedResponse{header: rw.Header().Clone(), deadline: time.Now().Add(maxDrainTime)}
 }
 
@@ -229,11 +228,12 @@ func (r *replacedResponse) drain(n int) (int, error) {
 }
 
 func (rw *responseWriter) Write(p []byte) (int, error) {
-	switch {
-	case rw.state == replaced:
+	if len(p) == 0 && rw.state != passed {
+		return 0, nil // nothing written is nothing written, and a 404 error may follow
+	}
+	rw.begin()
+	if rw.state == replaced {
 		return rw.replaced.drain(len(p))
-	case rw.state == pending && len(p) == 0: // nothing written is nothing written, and a 404 error may follow
-		return 0, nil
 	}
 	rw.state = passed
 	return rw.ResponseWriter.Write(p)
@@ -241,6 +241,7 @@ func (rw *responseWriter) Write(p []byte) (int, error) {
 
 // ReadFrom implements io.ReaderFrom, down to the connection where Caddy does.
 func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
+	rw.begin()
 	if rw.state == replaced {
 		return io.Copy(struct{ io.Writer }{rw}, r) // without ReadFrom, which would call itself
 	}
@@ -250,6 +251,7 @@ func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
 
 // FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
 func (rw *responseWriter) FlushError() error {
+	rw.begin()
 	if rw.state == replaced {
 		return nil
 	}
@@ -258,6 +260,7 @@ func (rw *responseWriter) FlushError() error {
 }
 
 func (rw *responseWriter) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	rw.begin()
 	if rw.state == replaced {
 		return nil, nil, errReplaced
 	}

@@ -98,7 +98,7 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		"X-Reproxy-URL": "http://b.test/x", "X-Archive-Files": "zip", "IM": "feed", "Delta-Base": `"0"`,
 		"Memento-Datetime": "Sat, 21 Nov 2020 11:00:00 GMT", "Content-Transfer-Encoding": "binary", "Content-Base": "http://b.test/",
 		"Content-Version": "2", "Content-ID": "<1@b.test>", "Content-Script-Type": "text/vbscript", "Content-Style-Type": "text/css",
-		"Content-DPR": "2", "Unencoded-Digest": "sha-256=:a:", "Alternates": `{"x.de" 0.9}`, "TCN": "choice", "Variant-Vary": "negotiate",
+		"Content-DPR": "2", "Unencoded-Digest": "sha-256=:a:", "Incremental": "?1", "Capsule-Protocol": "?1", "Alternates": `{"x.de" 0.9}`, "TCN": "choice", "Variant-Vary": "negotiate",
 		"URI": "</x>", "Derived-From": "1", "Default-Style": "dark", "PICS-Label": "(x)", "MIME-Version": "1.0", "OData-Version": "4.0",
 		"OSLC-Core-Version": "2.0", "Schedule-Tag": `"1"`, "Preference-Applied": "return=minimal", "CMSD-Static": "ot=v", "AMP-Cache-Transform": "any",
 		"Grpc-Status": "5", "Grpc-Message": "theirs", "Warning": `110 - "stale"`, "Use-As-Dictionary": `match="/*"`, "No-Vary-Search": "params", "SourceMap": "/x.map", "X-SourceMap": "/x.map",
@@ -173,8 +173,8 @@ http://b.test:0 {
 	res.WantHeader(t, "X-Request-Id", "")
 }
 
-// TestHeaderOfTheSiteStays has the site set header fields, before not_found and after it, and remove Server. Where nothing
-// is replaced, all of it stays, and what describes content, too. A replaced response gives back what it may have overwritten.
+// TestHeaderOfTheSiteStays has the site set its language, its policies and Server, before not_found and after it, and remove
+// Server. Where nothing is replaced, all of it stays. A replaced response gives back what it may have overwritten.
 func TestHeaderOfTheSiteStays(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", "<h1>{{.Heading}}</h1>")
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -198,8 +198,6 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		header Content-Security-Policy "default-src 'self'"
 		header Content-Security-Policy-Report-Only "default-src ro.test"
 		header Content-Language de
-		header Cache-Control "max-age=60"
-		header Last-Modified then
 		`
 	site := `
 	header /sets/* Content-Security-Policy "default-src site.test"
@@ -260,7 +258,7 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 			"/proxied":       {ownPolicy, "", "", "Caddy"},
 			"/no-server":     {ownPolicy, "", "", ""},
 			"/removed/x":     {ownPolicy, "", "", ""},
-			"/sets/x":        {"default-src site.test", "default-src site-ro.test", "", "Caddy"},
+			"/sets/x":        {"default-src site.test", "default-src site-ro.test", "fr", "Caddy"},
 			"/sets/nothing":  {"default-src site.test", "default-src site-ro.test", "fr", "Caddy"},
 		} {
 			t.Run(host+path, func(t *testing.T) {
@@ -277,10 +275,77 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 				res.WantHeader(t, "Content-Language", want.language)
 				res.WantHeader(t, "Server", want.server)
 				res.WantHeader(t, "Cache-Control", "no-store")
-				if want.language == "de" {
-					res.WantHeader(t, "Last-Modified", "then")
-				}
 			})
 		}
+	}
+}
+
+// TestPageDescribesItself has the header fields of another content on the response when the page is written: those of a file
+// that an upstream hands over to Caddy, and the site's own.
+func TestPageDescribesItself(t *testing.T) {
+	fields := map[string]string{
+		"Content-Encoding": "br", "Content-Disposition": "attachment", "Etag": `"1"`, "Expires": "Sat, 21 Nov 2099 11:00:00 GMT",
+		"Cdn-Cache-Control": "max-age=3600", "X-Accel-Expires": "3600",
+	}
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		for field, value := range fields {
+			w.Header().Set(field, value)
+		}
+		w.Header().Set("X-Accel-Redirect", "/protected/x.png")
+		w.Header().Set("X-Stays", "yes")
+		w.Header().Set("Content-Type", "image/png")
+		w.Header().Set("Content-Length", "6")
+		io.WriteString(w, "theirs")
+	})
+	fcgi := testcaddy.FastCGI(t, func(w http.ResponseWriter, r *http.Request) {
+		for field, value := range fields {
+			w.Header().Set(field, value)
+		}
+		w.Header().Set("X-Accel-Redirect", "/protected/x.png")
+		w.Header().Set("X-Stays", "yes")
+	})
+	accel := func(routes string) string {
+		return "reverse_proxy " + app + " {\n@accel header X-Accel-Redirect *\nhandle_response @accel {\n" + routes + "\n}\n}\n"
+	}
+	const copied = "copy_response_headers\n"
+	own := "header X-Stays yes\n"
+	for field, value := range fields {
+		own += fmt.Sprintf("header %s %q\n", field, value)
+	}
+	sites := map[string]string{
+		"an error":                                 "not_found\n" + accel(copied+"error 404"),
+		"a missing file":                           "not_found\n" + accel(copied+"root /nowhere\nrewrite {rp.header.X-Accel-Redirect}\nfile_server"),
+		"the end of the routes":                    "not_found\n" + accel(copied),
+		"not_found in the routes":                  accel(copied + "not_found\nerror 404"),
+		"not_found in the routes, which end":       accel(copied + "not_found"),
+		"within another response":                  "not_found\n" + accel(copied+accel(copied+"error 404")),
+		"in handle_errors":                         accel(copied+"error 404") + "handle_errors {\nnot_found\n}\n",
+		"a copy with another status":               "not_found {\nreplace all\n}\n" + accel("copy_response 404"),
+		"php_fastcgi":                              "not_found\nroot /srv\nphp_fastcgi " + fcgi + " {\ntry_files index.php\n@accel header X-Accel-Redirect *\nhandle_response @accel {\n" + copied + "error 404\n}\n}",
+		"an error, with intercept in error routes": accel(copied+"error 404") + "handle_errors {\nnot_found\nintercept {\nhandle_response {\n}\n}\n}\n",
+		"intercepted":                              "not_found\nintercept {\n@ok status 200\nhandle_response @ok {\nerror 404\n}\n}\nreverse_proxy " + app,
+		"the site's own, unanswered":               own + "not_found",
+		"the site's own, replaced":                 own + "not_found\nrespond theirs 404",
+		"the site's own, within":                   "not_found\nhandle {\n" + own + "error 404\n}",
+	}
+	caddyfile, hosts := "", make(map[string]string)
+	for name, site := range sites {
+		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
+		caddyfile += "http://" + hosts[name] + ":0 {\n" + site + "\n}\n"
+	}
+	s := testcaddy.Start(t, caddyfile)
+	for name, host := range hosts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			res := s.Get(t, "http://"+host+"/x")
+			res.WantPage(t, "GET", "http://"+host+"/x", "")
+			for field := range fields {
+				res.WantHeader(t, field, "")
+			}
+			res.WantHeader(t, "Cache-Control", "no-store")
+			if !strings.HasPrefix(res.Header.Get("X-Stays"), "yes") { // or more than once
+				t.Errorf("the header is %v, want X-Stays in it", res.Header)
+			}
+		})
 	}
 }

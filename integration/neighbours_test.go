@@ -101,13 +101,6 @@ func TestEmptyBufferIsNotAnAnswer(t *testing.T) {
 			rec.Header().Set("Content-Length", fmt.Sprint(rec.Buffer().Len()))
 			return rec.WriteResponse()
 		}),
-		"a copy": record(func(w http.ResponseWriter, rec caddyhttp.ResponseRecorder) error {
-			if rec.Status() > 0 {
-				w.WriteHeader(rec.Status())
-			}
-			_, err := io.Copy(w, io.LimitReader(rec.Buffer(), 1<<20)) // a reader without WriteTo
-			return err
-		}),
 		"a response of its own": func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 			b := &buffered{header: w.Header(), status: http.StatusOK}
 			if err := next.ServeHTTP(b, r); err != nil {
@@ -179,32 +172,6 @@ http://%s:0 {
 			}
 		})
 	}
-}
-
-// TestBodyMadeOfNothingIsNotAnAnswer has a middleware write the status 0 that it recorded, and a body that it made of an
-// empty buffer, as vulcain does.
-func TestBodyMadeOfNothingIsNotAnAnswer(t *testing.T) {
-	wrap := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-		rec := caddyhttp.NewResponseRecorder(w, new(bytes.Buffer), func(int, http.Header) bool { return true })
-		if err := next.ServeHTTP(rec, r); err != nil {
-			return err
-		}
-		w.WriteHeader(rec.Status())
-		w.WriteHeader(http.StatusAccepted)
-		if _, err := fmt.Fprintf(w, "{%s}", rec.Buffer()); err != nil {
-			return err
-		}
-		if _, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("more")); err != nil {
-			return err
-		}
-		return http.NewResponseController(w).Flush()
-	})
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n"+wrap+"\nrespond /body a\nerror /error 404\n}")
-	for _, uri := range []string{"http://a.test/nothing", "http://a.test/error"} {
-		s.Get(t, uri).WantPage(t, "GET", uri, "")
-		s.Do(t, "HEAD", uri).Want(t, 404, "")
-	}
-	s.Get(t, "http://a.test/body").Want(t, 200, "{a}more")
 }
 
 // TestHEADIsJudgedByItsType has a middleware count the body of a response to HEAD, which has none.

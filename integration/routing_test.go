@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -182,14 +180,22 @@ func TestInnerOneDecides(t *testing.T) {
 	}
 }
 
-// TestNamedRouteHasItsPage invokes named routes. Caddy counts the groups of routes from zero again in each of them, so
-// with Caddy's own names a directive would share a group with the root, rewrite or handle directives of the site.
+// TestNamedRouteHasItsPage invokes named routes, one of them twice for one request. Caddy merges the routes of the bare one,
+// and would keep only the first handler of it.
 func TestNamedRouteHasItsPage(t *testing.T) {
 	s := testcaddy.Start(t, `
 &(bare) {
 	not_found {
 		context_path /named
 	}
+	respond /here here
+}
+&(twice) {
+	not_found {
+		context_path /named
+	}
+	error /fails 500
+	respond "theirs" 404
 }
 &(siblings) {
 	not_found /docs/* {
@@ -226,6 +232,13 @@ http://siblings.test:0 {
 		invoke siblings
 	}
 }
+http://twice.test:0 {
+	invoke twice
+	handle_errors {
+		rewrite /elsewhere
+		invoke twice
+	}
+}
 http://both.test:0 {
 	not_found
 	not_found /other {
@@ -235,7 +248,7 @@ http://both.test:0 {
 }`)
 	for uri, contextPath := range map[string]string{
 		"http://handles.test/x": "/named", "http://handles.test/b": "/named",
-		"http://siblings.test/x": "/named", "http://siblings.test/docs/x": "/docs",
+		"http://siblings.test/x": "/named", "http://siblings.test/docs/x": "/docs", "http://twice.test/fails": "/named",
 		"http://both.test/x": "/named", "http://both.test/docs/x": "/docs", "http://both.test/other": "/named",
 	} {
 		t.Run(uri, func(t *testing.T) {
@@ -244,6 +257,7 @@ http://both.test:0 {
 		})
 	}
 	s.Get(t, "http://siblings.test/b").Want(t, 200, "b")
+	s.Get(t, "http://handles.test/here").Want(t, 200, "here")
 }
 
 // TestEachBlockHasItsPage has directives in blocks within blocks, before and after them in the file.
@@ -338,30 +352,29 @@ http://errors.test:0 {
 	s.Get(t, "http://errors.test/410").Want(t, 410, "")
 }
 
-// TestSameMatcherTwice has two directives with one matcher in a block. Caddy merges neighbours into one route, in which the
-// later one is the inner one. Otherwise the first has the group.
+// TestSameMatcherTwice has two directives with one matcher in a block of each kind: the first takes effect.
 func TestSameMatcherTwice(t *testing.T) {
 	first, second := "not_found {m} {\ncontext_path /first\n}\n", "not_found {m} {\ncontext_path /second\n}\n"
 	both := func(matcher, between string) string {
 		return strings.ReplaceAll(first+between+second, "{m}", matcher)
 	}
-	sites, wants := map[string]string{}, map[string]string{}
-	for _, tt := range []struct{ name, site, contextPath string }{
-		{"no matcher", both("", ""), "/second"},
-		{"no matcher, and all", both("", "") + "not_found *", ""},
-		{"neighbours once they are sorted", both("/x", "not_found /x/y\nnot_found\nrespond /z z\n"), "/second"},
-		{"a named matcher", "@m method GET\n" + both("@m", ""), "/second"},
-		{"the same by two names", "@m path /x\n@n path /x\n" + strings.ReplaceAll(both("@m", ""), "@m {\ncontext_path /second", "@n {\ncontext_path /second"), "/second"},
-		{"a named matcher, with another between", "@m method GET\n@n path /z\n" + both("@m", "not_found @n\n"), "/first"},
-		{"in a handle block", "handle {\n" + both("", "") + "}", "/second"},
-		{"in a route block", "route {\n" + both("", "") + "}", "/second"},
-		{"in a route block, with another directive between", "route {\n" + both("", "respond /z z\n") + "}", "/first"},
-		{"in a route block, with another matcher between", "route {\n" + both("/x", "not_found\n") + "}", "/first"},
-		{"in handle_errors", "error 404\nhandle_errors {\n" + both("", "") + "}", "/second"},
-		{"imported", "import twice", "/second"},
-		{"in a named route", "invoke twice", "/second"},
+	sites := make(map[string]string)
+	for _, tt := range []struct{ name, site string }{
+		{"no matcher", both("", "")},
+		{"no matcher, and all", both("", "") + "not_found *"},
+		{"neighbours once they are sorted", both("/x", "not_found /x/y\nnot_found\nrespond /z z\n")},
+		{"a named matcher", "@m method GET\n" + both("@m", "")},
+		{"the same by two names", "@m path /x\n@n path /x\n" + strings.ReplaceAll(both("@m", ""), "@m {\ncontext_path /second", "@n {\ncontext_path /second")},
+		{"a named matcher, with another between", "@m method GET\n@n path /z\n" + both("@m", "not_found @n\n")},
+		{"in a handle block", "handle {\n" + both("", "") + "}"},
+		{"in a route block", "route {\n" + both("", "") + "}"},
+		{"in a route block, with another directive between", "route {\n" + both("", "respond /z z\n") + "}"},
+		{"in a route block, with another matcher between", "route {\n" + both("/x", "not_found\n") + "}"},
+		{"in handle_errors", "error 404\nhandle_errors {\n" + both("", "") + "}"},
+		{"imported", "import twice"},
+		{"in a named route", "invoke twice"},
 	} {
-		sites[tt.name], wants[tt.name] = tt.site, tt.contextPath
+		sites[tt.name] = tt.site
 	}
 	caddyfile, hosts := "(twice) {\n"+both("", "")+"}\n&(twice) {\n"+both("", "")+"respond /z z\n}\n", make(map[string]string)
 	for name, site := range sites {
@@ -373,7 +386,7 @@ func TestSameMatcherTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			uri := "http://" + host + "/x"
-			s.Get(t, uri).WantPage(t, "GET", uri, wants[name])
+			s.Get(t, uri).WantPage(t, "GET", uri, "/first")
 		})
 	}
 }
@@ -381,44 +394,15 @@ func TestSameMatcherTwice(t *testing.T) {
 // TestInErrorRoutes has the directive in handle_errors, where it replaces what comes of a 404 and nothing else.
 func TestInErrorRoutes(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
 		if r.URL.Path == "/keep" {
 			w.Header().Set("X-Keep", "1")
 		}
+		w.Header()["Content-Type"] = nil
 		w.Header().Set("Content-Length", "6")
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "theirs")
 	})
-	bare := func(more func(w http.ResponseWriter) error) string {
-		return testcaddy.Directive(t, func(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
-			w.WriteHeader(http.StatusNotFound)
-			return more(w)
-		})
-	}
-	s := testcaddy.Start(t, strings.NewReplacer("APP", app, "ROOT", filepath.Dir(testcaddy.TempFile(t, "page", "a page")),
-		"FLUSHED", bare(func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }),
-		"WRITTEN", bare(func(w http.ResponseWriter) error { _, err := io.WriteString(w, "theirs"); return err }),
-		"READ", bare(func(w http.ResponseWriter) error {
-			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("theirs"))
-			return err
-		}),
-		"ONE_FIELD", testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-			if field := r.URL.RawQuery; field == "Server" {
-				w.Header().Del(field)
-			} else {
-				w.Header()[field] = append(w.Header()[field], "")
-			}
-			w.WriteHeader(http.StatusNotFound)
-			return nil
-		}),
-		"NOTHING", bare(func(w http.ResponseWriter) error {
-			if _, err := w.Write(nil); err != nil {
-				return err
-			}
-			_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
-			return err
-		}),
-	).Replace(`
+	s := testcaddy.Start(t, strings.NewReplacer("APP", app, "ROOT", filepath.Dir(testcaddy.TempFile(t, "page", "a page"))).Replace(`
 http://end.test:0 {
 	log
 	log_append cause {http.not_found.cause}
@@ -460,11 +444,28 @@ http://json.test:0 {
 http://empty.test:0 {
 	error /404 404
 	handle_errors {
-		header Content-Language de
 		not_found {
 			replace none
 		}
 		respond 404
+	}
+}
+http://dead.test:0 {
+	log
+	error /404 404
+	error /500 500
+	handle_errors {
+		log_append cause {http.not_found.cause}
+		not_found
+		reverse_proxy 127.0.0.1:1
+	}
+}
+http://fails.test:0 {
+	error /404 404
+	error /500 500
+	handle_errors {
+		not_found
+		error 502
 	}
 }
 http://proxied.test:0 {
@@ -499,62 +500,22 @@ http://file.test:0 {
 		}
 	}
 }
-http://flushed.test:0 {
-	error 404
-	handle_errors {
-		not_found {
-			replace none
-		}
-		FLUSHED
-	}
-}
-http://written.test:0 {
-	error 404
-	handle_errors {
-		not_found {
-			replace none
-		}
-		WRITTEN
-	}
-}
-http://read.test:0 {
-	error 404
-	handle_errors {
-		not_found {
-			replace none
-		}
-		READ
-	}
-}
-http://field.test:0 {
-	error 404
-	handle_errors {
-		header Via mine
-		header Etag mine
-		not_found {
-			replace none
-		}
-		ONE_FIELD
-	}
-}
-http://nothing-written.test:0 {
-	error 404
-	handle_errors {
-		not_found {
-			replace none
-		}
-		NOTHING
-	}
-}
 `))
 	s.Get(t, "http://end.test/404")
-	if entry := s.Logs.WaitForHost(t, "handled request", "end.test", 1)[0]; entry["cause"] != "error" {
-		t.Errorf("the access log has the cause %v, want error", entry["cause"])
+	s.Get(t, "http://dead.test/404")
+	for _, host := range []string{"end.test", "dead.test"} {
+		if entry := s.Logs.WaitForHost(t, "handled request", host, 1)[0]; entry["cause"] != "error" {
+			t.Errorf("%s: the access log has the cause %v, want error", host, entry["cause"])
+		}
 	}
-	const nothing = "nothing"
+	for _, entry := range s.Logs.WaitFor(t, "handling a 404 error; sending the page", 1) {
+		if text, _ := entry["error"].(string); entry["level"] != "error" || !strings.Contains(text, "connection refused") {
+			t.Errorf("got the log entry %v, want an error that says what became of the dead backend", entry)
+		}
+	}
 	for uri, want := range map[string]struct {
 		status  int
-		content string // empty: the page, if the status is 404
+		content string // of a 404, empty or a context path: the page
 	}{
 		"http://end.test/404":     {404, ""},
 		"http://end.test/410":     {410, ""},
@@ -565,30 +526,20 @@ http://nothing-written.test:0 {
 		"http://respond.test/500": {500, "500 Internal Server Error"},
 		"http://json.test/404":    {404, "{}"},
 
-		"http://empty.test/404":               {404, nothing},
-		"http://proxied.test/keep":            {404, "theirs"},
-		"http://proxied-none.test/x":          {404, "theirs"},
-		"http://file.test/x":                  {404, "a page"},
-		"http://flushed.test/x":               {404, nothing},
-		"http://written.test/x":               {404, "theirs"},
-		"http://read.test/x":                  {404, "theirs"},
-		"http://field.test/?Via":              {404, nothing},
-		"http://field.test/?Server":           {404, nothing},
-		"http://field.test/?Date":             {404, nothing},
-		"http://field.test/?Last-Modified":    {404, nothing},
-		"http://field.test/?Accept-Ranges":    {404, nothing},
-		"http://field.test/?Trailer":          {404, nothing},
-		"http://field.test/?Content-Language": {404, nothing},
-		"http://field.test/?Etag":             {404, ""}, // which was there before
-		"http://field.test/?Set-Cookie":       {404, ""},
-		"http://nothing-written.test/x":       {404, ""},
+		"http://empty.test/404":      {404, ""}, // which is the bare status
+		"http://dead.test/404":       {404, ""},
+		"http://dead.test/500":       {500, ""},
+		"http://fails.test/404":      {404, ""},
+		"http://fails.test/500":      {500, ""},
+		"http://proxied.test/keep":   {404, "theirs"},
+		"http://proxied.test/x":      {404, "/replaced"},
+		"http://proxied-none.test/x": {404, "theirs"},
+		"http://file.test/x":         {404, "a page"},
 	} {
 		t.Run(uri, func(t *testing.T) {
 			t.Parallel()
-			if res := s.Get(t, uri); want.content == nothing {
-				res.Want(t, want.status, "")
-			} else if want.status == http.StatusNotFound && want.content == "" {
-				res.WantPage(t, "GET", uri, "")
+			if res := s.Get(t, uri); want.status == http.StatusNotFound && (want.content == "" || want.content[0] == '/') {
+				res.WantPage(t, "GET", uri, want.content)
 			} else {
 				res.Want(t, want.status, want.content)
 			}
