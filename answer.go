@@ -15,35 +15,16 @@ import (
 	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// cause is the reason why a page is written.
-type cause int
-
-const (
-	causeUnanswered cause = iota // nothing answered
-	causeError                   // a handler returned an error with status 404
-	causeResponse                // a handler wrote a response with status 404
-	numCauses
-)
-
-var causeNames = [numCauses]string{"unanswered", "error", "response"}
-
-// causeValues are causeNames as the replacer takes them, boxed once.
-var causeValues = [numCauses]any{
-	causeUnanswered: causeNames[causeUnanswered],
-	causeError:      causeNames[causeError],
-	causeResponse:   causeNames[causeResponse],
-}
-
-// outcomes are the causes as the report has them.
-var outcomes = [numCauses]report.Outcome{
-	causeUnanswered: report.Unanswered,
-	causeError:      report.Error,
-	causeResponse:   report.Response,
+// causeValues are the causes of a page as the replacer takes them, boxed once.
+var causeValues = [...]any{
+	report.Unanswered: report.Unanswered.String(),
+	report.Error:      report.Error.String(),
+	report.Response:   report.Response.String(),
 }
 
 // answer makes the page, and sends it in the representation that the client asks for. err is the 404 error, if there is
 // one.
-func (rw *responseWriter) answer(c cause, err error) {
+func (rw *responseWriter) answer(c report.Outcome, err error) {
 	h := rw.handler
 	rw.request.decide(causeValues[c])
 	rw.request.markHandled()
@@ -51,10 +32,10 @@ func (rw *responseWriter) answer(c cause, err error) {
 	asked := rw.request.asked()
 	p := h.pages.Make(asked, rw.request.replacer)
 	defer p.Free()
-	link := report.LinkOf(rw.request.referer, p.URI, asked.Authority)
-	h.counter[c][link].Inc()
+	miss := rw.miss(p.URI, asked.Authority, c)
+	h.counter[c][miss.Link].Inc()
 	if h.Report {
-		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
+		missed.Add(miss)
 	}
 	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
 	if rep.TemplateError != nil {
@@ -76,9 +57,9 @@ func (rw *responseWriter) answer(c cause, err error) {
 
 // logPage and logTemplateError are functions of their own because zap's fields would need so much of the stack that many a
 // page made it grow.
-func logPage(e *zapcore.CheckedEntry, c cause, method string, uri []byte, format string, err error) {
+func logPage(e *zapcore.CheckedEntry, c report.Outcome, method string, uri []byte, format string, err error) {
 	e.Write(
-		zap.String("cause", causeNames[c]),
+		zap.String("cause", c.String()),
 		zap.String("method", method),
 		zap.String("uri", string(uri)), // a copy: a core may hold the entry back, and the page is reused
 		zap.String("format", format),
@@ -94,9 +75,9 @@ func (h *Handler) logTemplateError(err error) {
 
 // prepareHeader removes the fields of a response that the page replaces which describe its content, and gives those
 // about its server and its policies back to the site. Where nothing is replaced, what the site has set stays.
-func (rw *responseWriter) prepareHeader(c cause) {
+func (rw *responseWriter) prepareHeader(c report.Outcome) {
 	header := rw.Header()
-	if c != causeResponse {
+	if c != report.Response {
 		if describesAnyContent(header) && rw.request.isHandledResponse() {
 			maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
 		}

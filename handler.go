@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 // ServeHTTP calls the next handler, and writes the page if nothing else answered:
@@ -26,19 +28,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 	switch {
 	case rw.state == replaced: // whatever the error is
-		rw.answer(causeResponse, nil)
+		rw.answer(report.Response, nil)
 	case rw.state == errorStatus:
-		rw.answer(causeError, handled)
+		rw.answer(report.Error, handled)
 	case handled != nil && !isNotFound(handled):
 		return err
 	case isNotFound(err):
-		rw.answer(causeError, err)
+		rw.answer(report.Error, err)
 	case err != nil || !rw.reachedEnd():
 		return err
 	case handled != nil:
-		rw.answer(causeError, handled)
+		rw.answer(report.Error, handled)
 	default:
-		rw.answer(causeUnanswered, nil)
+		rw.answer(report.Unanswered, nil)
 	}
 	return nil
 }

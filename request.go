@@ -23,6 +23,7 @@ type clientRequest struct {
 	vars     map[string]any // Caddy's variables, see caddyhttp.GetVar
 
 	host, accept, referer         string
+	fetchDest                     string // Sec-Fetch-Dest
 	forwardedHost, forwardedProto string // of a trusted proxy: the last line, as reverse_proxy takes it
 
 	uri *string // what the option uri says; nil: it is not set
@@ -45,6 +46,9 @@ func newClientRequest(r *http.Request) clientRequest {
 	}
 	if referer := r.Header["Referer"]; len(referer) > 0 {
 		c.referer = referer[0]
+	}
+	if dest := r.Header["Sec-Fetch-Dest"]; len(dest) > 0 {
+		c.fetchDest = dest[0]
 	}
 	return c
 }

@@ -31,6 +31,9 @@ type responseWriter struct {
 	// whether a 404 response passed that is to be counted, and whether `replace pages` would have replaced it
 	passed404, replaceable bool
 
+	// whether a 404 response came that `replace pages` lets pass, for its type
+	isForProgram bool
+
 	// what the next handlers may overwrite, and a replaced response gives back
 	server   []string
 	policies *policies // nil: none
@@ -186,6 +189,7 @@ func (rw *responseWriter) becomeResponse() {
 // replaces reports whether the page takes the place of a 404 response. If it does not, the response passes all other
 // not_found handlers on its way, too: of one inside another the inner one decides.
 func (rw *responseWriter) replaces() bool {
+	rw.isForProgram = !isForPeople(rw.request.Method, rw.Header())
 	if !rw.request.isDecided() {
 		var replaces bool
 		switch rw.handler.Replace {
@@ -207,7 +211,7 @@ func (rw *responseWriter) replaces() bool {
 
 // isReplaceable reports whether `replace pages` replaces a 404 response.
 func (rw *responseWriter) isReplaceable() bool {
-	return !rw.isKept() && isForPeople(rw.request.Method, rw.Header())
+	return !rw.isForProgram && !rw.isKept()
 }
 
 // isKept reports whether a 404 response is never replaced.
@@ -231,8 +235,7 @@ func (rw *responseWriter) countPassed() {
 	if rw.replaceable {
 		outcome = report.Replaceable
 	}
-	link := report.LinkOf(rw.request.referer, address, asked.Authority)
-	missed.Add(report.Miss{Address: address, Referer: rw.request.referer, Link: link, Outcome: outcome})
+	missed.Add(rw.miss(address, asked.Authority, outcome))
 }
 
 // isForPeople reports whether a response with these header fields is something that people look at, or nothing at
