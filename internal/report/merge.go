@@ -102,7 +102,7 @@ func latest(a, b time.Time) time.Time   { return slices.MaxFunc([]time.Time{a, b
 func Parse(body []byte) (Report, error) {
 	var read struct {
 		Report
-		Links struct{ Own, Other, None *Total } // in place of the report's, to see which are missing
+		Links struct{ Own, Other, None *Total } `json:"links"` // in place of the report's, to see which are missing
 	}
 	if !json.Valid(body) { // which json.Unmarshal explains
 		return Report{}, errors.New(Printable(json.Unmarshal(body, &read).Error()))
