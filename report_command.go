@@ -126,6 +126,9 @@ func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
 // adminAddresses returns the addresses of the admin APIs that are asked.
 func adminAddresses(fl caddycmd.Flags) ([]string, error) {
 	addresses, _ := fl.GetStringArray("address")
+	if fl.Changed("address") && len(addresses) == 0 {
+		addresses = []string{""} // which is refused
+	}
 	for i, address := range addresses {
 		if _, err := parseAddress(address); err != nil {
 			return nil, fmt.Errorf("address: %w", err)
