@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,7 +56,10 @@ file, which the error names.
 		Example: "caddy not-found report --link own --limit 10\n" +
 			"kubectl exec pod-1 -- caddy not-found report --json | caddy not-found report --address localhost:2019 -",
 		Args: cobra.ArbitraryArgs,
-		RunE: caddycmd.WrapCommandFuncForCobra(cmdReport),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SilenceUsage = true
+			return printMissed(caddycmd.Flags{FlagSet: cmd.Flags()})
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringArray("address", nil, "The address of the administration API, if not the default; may be given several times")
@@ -73,30 +75,24 @@ file, which the error names.
 	return cmd
 }
 
-// cmdReport prints one report of the reports of all Caddy instances and files.
-func cmdReport(fl caddycmd.Flags) (int, error) {
-	err := func() error {
-		filter, err := filterOfFlags(fl)
-		if err != nil {
-			return err
-		}
-		addresses, err := adminAddresses(fl)
-		if err != nil {
-			return err
-		}
-		r, err := readReports(fl, addresses)
-		if err != nil {
-			return err
-		}
-		if fl.Bool("reset") { // after what can fail
-			return resetReport(addresses[0], fl)
-		}
-		return printReport(r, filter, fl)
-	}()
+// printMissed prints one report of the reports of all Caddy instances and files.
+func printMissed(fl caddycmd.Flags) error {
+	filter, err := filterOfFlags(fl)
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
-	return caddy.ExitCodeSuccess, nil
+	addresses, err := adminAddresses(fl)
+	if err != nil {
+		return err
+	}
+	r, err := readReports(fl, addresses)
+	switch {
+	case err != nil:
+		return err
+	case fl.Bool("reset"):
+		return resetReport(addresses[0], fl)
+	}
+	return printReport(r, filter, fl)
 }
 
 // filterOfFlags returns the filter of the flags. With --reset, there is none: what it left out would be lost.
@@ -165,17 +161,16 @@ func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err er
 			}
 			defer file.Close()
 		}
-		body, err := io.ReadAll(file)
-		info, statErr := file.Stat()
-		if err = cmp.Or(err, statErr); err != nil {
+		info, err := file.Stat()
+		if err != nil {
 			return r, fmt.Errorf("reading a report: %w", err)
 		}
 		if slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
 			return r, fmt.Errorf("%q is given twice, and would be counted twice; give it once", name)
 		}
 		files = append(files, info)
-		if r, err = report.Parse(body); err != nil {
-			return r, fmt.Errorf("the report in %s: %w", file.Name(), err)
+		if r, _, err = readReport("the report in "+file.Name(), file); err != nil {
+			return r, err
 		}
 		reports = append(reports, r)
 	}
@@ -185,24 +180,32 @@ func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err er
 	return r, nil
 }
 
+// readReport reads a report, and returns it as it came as well, even if it breaks off.
+func readReport(what string, from io.Reader) (r report.Report, body []byte, err error) {
+	if body, err = io.ReadAll(from); err == nil {
+		r, err = report.Parse(body)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", what, err)
+	}
+	return r, body, err
+}
+
 // askReport returns the report of a running Caddy. One that does not answer in time fails.
 func askReport(address string) (report.Report, error) {
 	const limit = 10 * time.Second
 	type answer struct {
-		body []byte
-		err  error
+		report.Report
+		error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		body, err := askAdmin(address, http.MethodGet)
-		answers <- answer{body, err}
+		r, _, err := askAdmin(address, http.MethodGet)
+		answers <- answer{r, err}
 	}()
 	select {
 	case a := <-answers:
-		if a.err != nil {
-			return report.Report{}, a.err
-		}
-		return parseAnswer(address, a.body)
+		return a.Report, a.error
 	case <-time.After(limit):
 		return report.Report{}, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
 	}
@@ -211,12 +214,9 @@ func askReport(address string) (report.Report, error) {
 // resetReport has a report start over, and prints what it was by then. Nobody else has it any more, so what cannot be read
 // or printed is in a file.
 func resetReport(address string, fl caddycmd.Flags) error {
-	body, err := askAdmin(address, http.MethodDelete)
+	r, body, err := askAdmin(address, http.MethodDelete)
 	if err == nil {
-		var r report.Report
-		if r, err = parseAnswer(address, body); err == nil {
-			err = printReport(r, report.Filter{}, fl)
-		}
+		err = printReport(r, report.Filter{}, fl)
 	}
 	if err == nil || len(body) == 0 {
 		return err
@@ -232,39 +232,22 @@ func resetReport(address string, fl caddycmd.Flags) error {
 	return fmt.Errorf("%w; at %s, counting has started over, and what was counted before is in %s", err, address, file.Name())
 }
 
-// askAdmin asks a running Caddy's admin API. If its answer breaks off, it returns what has come of it, too.
-func askAdmin(address, method string) ([]byte, error) {
+// askAdmin asks a running Caddy's admin API. An error may have the body of its answer, which is JSON if it is the API's, and
+// may be anything else.
+func askAdmin(address, method string) (r report.Report, body []byte, err error) {
 	resp, err := caddycmd.AdminAPIRequest(address, method, reportPath, nil, nil)
 	if err != nil {
-		return nil, explain(address, err)
+		var answer caddy.APIError
+		if _, rest, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+rest), &answer) == nil && answer.Message != "" {
+			return r, nil, fmt.Errorf("the admin API at %s: %s", address, report.Printable(answer.Message))
+		}
+		return r, nil, fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %s", address, report.Printable(err.Error()))
 	}
 	defer resp.Body.Close()
 	if method == http.MethodDelete {
 		signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE) // nothing but this process has the report any more
 	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		err = fmt.Errorf("reading the report of %s: %s", address, report.Printable(err.Error()))
-	}
-	return body, err
-}
-
-// explain makes an error of a request to an admin API one that can be printed. It ends with the body of the answer, which
-// is JSON if it is the API's, and may be anything else.
-func explain(address string, err error) error {
-	var answer caddy.APIError
-	if _, body, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+body), &answer) == nil && answer.Message != "" {
-		return fmt.Errorf("the admin API at %s: %s", address, report.Printable(answer.Message))
-	}
-	return fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %s", address, report.Printable(err.Error()))
-}
-
-func parseAnswer(address string, body []byte) (report.Report, error) {
-	r, err := report.Parse(body)
-	if err != nil {
-		err = fmt.Errorf("the report of %s: %w", address, err)
-	}
-	return r, err
+	return readReport("the report of "+address, resp.Body)
 }
 
 // printReport prints what a filter chooses of a report.

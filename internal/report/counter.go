@@ -75,9 +75,7 @@ func (c *Counter) Add(m Miss) {
 		c.since = time.Unix(0, now)
 	}
 	c.counted = true
-	t := &c.tables[m.Link]
-	t.room = cmp.Or(c.room, capacity)
-	t.add(key, link, m.Outcome, now)
+	c.tables[m.Link].add(key, link, m.Outcome, now, cmp.Or(c.room, capacity))
 }
 
 // Snapshot returns the report. It returns false if no handler ever reported.
@@ -87,9 +85,22 @@ func (c *Counter) Snapshot() (Report, bool) { return c.read(false) }
 func (c *Counter) Take() (Report, bool) { return c.read(true) }
 
 func (c *Counter) read(startOver bool) (Report, bool) {
-	r := Report{Capacity: cmp.Or(c.room, capacity), Addresses: []Address{}} // not nil, for JSON
-	tables, since, ok := c.copy(startOver)
-	r.Since = since.UTC()
+	c.mu.Lock() // and do no more than copy, while requests wait
+	tables, since, ok := c.tables, c.since, c.reporters > 0 || c.counted
+	if startOver {
+		c.tables, c.counted, c.since = [NumLinks]table{}, false, time.Time{}
+		if c.reporters > 0 {
+			c.since = time.Now()
+		}
+	} else {
+		for link := range tables {
+			t := &tables[link]
+			t.slots, t.counts = slices.Clone(t.slots), slices.Clone(t.counts)
+		}
+	}
+	c.mu.Unlock()
+
+	r := Report{Since: since.UTC(), Capacity: cmp.Or(c.room, capacity), Addresses: []Address{}} // not nil, for JSON
 	for link := range NumLinks {
 		tables[link].addTo(&r, link)
 	}
@@ -97,37 +108,15 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 	return r, ok
 }
 
-// copy copies the tables, and no more, while requests wait.
-func (c *Counter) copy(startOver bool) (tables [NumLinks]table, since time.Time, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	tables, since, ok = c.tables, c.since, c.reporters > 0 || c.counted
-	if startOver {
-		c.tables, c.counted, c.since = [NumLinks]table{}, false, time.Time{}
-		if c.reporters > 0 {
-			c.since = time.Now()
-		}
-		return tables, since, ok
-	}
-	for link := range tables {
-		t := &tables[link]
-		t.slots, t.counts = slices.Clone(t.slots), slices.Clone(t.counts)
-	}
-	return tables, since, ok
-}
-
 // table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi: Efficient
 // Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new address takes
 // over a slot with the lowest count, which it may have in excess. So memory is bounded, and an address that is missed more
 // often than one time in as many as there are slots is always there, whatever flood of others there is.
 type table struct {
-	room   int            // how many slots there may be
 	index  map[string]int // of slots, by key
 	slots  []slot
 	counts []uint64 // of slots: by themselves, they are searched fast
-
-	count    uint64 // of all requests
-	outcomes Outcomes
+	Total           // of all requests, but for the floor
 
 	// No count is less than floor. Counts only rise, so no slot before next has the floor any more.
 	floor uint64
@@ -143,13 +132,13 @@ type slot struct {
 	first, last int64  // ns since 1970
 }
 
-func (t *table) add(key, link []byte, o Outcome, now int64) {
+func (t *table) add(key, link []byte, o Outcome, now int64, room int) {
 	i, ok := t.index[string(key)]
 	if !ok {
-		i = t.admit(string(key), now)
+		i = t.admit(string(key), now, room)
 	}
-	t.count++
-	*t.outcomes.all()[o]++
+	t.Count++
+	*t.Outcomes.all()[o]++
 	t.counts[i]++
 	s := &t.slots[i]
 	*s.outcomes.all()[o]++
@@ -161,11 +150,11 @@ func (t *table) add(key, link []byte, o Outcome, now int64) {
 
 // admit makes room for a new address, and returns the index of its slot. Once the table is full, the address begins with
 // the lowest count that there is, of which it may have had any part.
-func (t *table) admit(key string, now int64) (i int) {
+func (t *table) admit(key string, now int64, room int) (i int) {
 	if t.index == nil {
-		t.index = make(map[string]int, t.room)
+		t.index = make(map[string]int, room)
 	}
-	if len(t.slots) < t.room {
+	if len(t.slots) < room {
 		i = len(t.slots)
 		t.slots, t.counts = append(t.slots, slot{}), append(t.counts, 0)
 	} else {
@@ -191,11 +180,10 @@ func (t *table) lowest() int {
 
 // addTo adds what the table has to a report.
 func (t *table) addTo(r *Report, link Link) {
-	total := Total{Count: t.count, Outcomes: t.outcomes}
 	if len(t.counts) == r.Capacity {
-		total.Floor = slices.Min(t.counts)
+		t.Floor = slices.Min(t.counts)
 	}
-	*r.Links.all()[link] = total
+	*r.Links.all()[link] = t.Total
 	for i, s := range t.slots {
 		host, path, _ := strings.Cut(s.key, " ")
 		r.Addresses = append(r.Addresses, Address{

@@ -68,14 +68,14 @@ func (f *Filter) Set(name, value string) (err error) {
 // Apply removes the addresses from a report that the filter does not choose.
 func (f Filter) Apply(r *Report) {
 	before := len(r.Addresses)
-	r.Addresses = slices.DeleteFunc(r.Addresses, func(a Address) bool { return !f.chooses(&a) })
-	if f.limit > 0 {
-		var chosen [NumLinks]int
-		r.Addresses = slices.DeleteFunc(r.Addresses, func(a Address) bool {
-			chosen[a.Link]++
-			return chosen[a.Link] > f.limit
-		})
-	}
+	var chosen [NumLinks]int
+	r.Addresses = slices.DeleteFunc(r.Addresses, func(a Address) bool {
+		if !f.chooses(&a) {
+			return true
+		}
+		chosen[a.Link]++
+		return f.limit > 0 && chosen[a.Link] > f.limit
+	})
 	r.Partial = r.Partial || len(r.Addresses) < before
 }
 
