@@ -25,16 +25,16 @@ func LinkOf(referer string, host, target []byte, others ...string) Link {
 		own = own || sameHost(from, other)
 	}
 	switch {
-	case !own:
+	case own && !sameTarget(target, path):
+		return Own
+	case !own && uri.ValidAuthority(from):
 		return Other
-	case sameTarget(target, path):
-		return None
 	}
-	return Own
+	return None
 }
 
 // splitReferer splits a Referer into its scheme, its authority without user information, and its path and query. It
-// returns false if that is no link. A backslash in the authority would be a slash to a browser.
+// returns false if that is no link, whatever the authority is. A backslash in it would be a slash to a browser.
 func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 	colon := strings.IndexByte(referer, ':')
 	if colon < 0 || !strings.HasPrefix(referer[colon:], "://") || !uri.IsHTTP(referer[:colon]) {
@@ -51,8 +51,7 @@ func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 		}
 	}
 	authority = rest[from:end]
-	ok = uri.ValidAuthority(authority) && len(scheme)+len("://")+len(authority) <= maxLink
-	return scheme, authority, rest[end:], ok
+	return scheme, authority, rest[end:], len(scheme)+len("://")+len(authority) <= maxLink
 }
 
 // sameHost reports whether two authorities are the same, whatever the case and but for a default port.
@@ -60,6 +59,9 @@ func sameHost[T string | []byte](a string, b T) bool {
 	a, b = a[:withoutPort(a)], b[:withoutPort(b)]
 	if len(a) == 0 || len(a) != len(b) {
 		return false
+	}
+	if a == string(b) { // as most hosts are
+		return true
 	}
 	for i := range len(a) {
 		if lower(a[i]) != lower(b[i]) {
@@ -91,7 +93,7 @@ func sameTarget(onPage []byte, target string) bool {
 // link.
 func appendLink(b []byte, referer string) []byte {
 	scheme, authority, path, ok := splitReferer(referer)
-	if !ok {
+	if !ok || !uri.ValidAuthority(authority) {
 		return b
 	}
 	b = append(b, scheme...)
