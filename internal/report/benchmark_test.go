@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func BenchmarkAdd(b *testing.B) {
 			i, path := 0, make([]byte, 0, 100)
 			return func(c *Counter) {
 				i++
-				path = fmt.Appendf(path[:0], "/docs/%d", i)
+				path = strconv.AppendInt(append(path[:0], "/docs/"...), int64(i), 10)
 				add(c, path)
 			}
 		}
