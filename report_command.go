@@ -56,10 +56,12 @@ file, which the error names.
 		Example: "caddy not-found report --link own --limit 10\n" +
 			"kubectl exec pod-1 -- caddy not-found report --json | caddy not-found report --address localhost:2019 -",
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cmd.SilenceUsage = true
-			return printMissed(caddycmd.Flags{FlagSet: cmd.Flags()})
-		},
+		RunE: caddycmd.WrapCommandFuncForCobra(func(fl caddycmd.Flags) (int, error) {
+			if err := printMissed(fl); err != nil {
+				return caddy.ExitCodeFailedStartup, err
+			}
+			return caddy.ExitCodeSuccess, nil
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringArray("address", nil, "The address of the administration API, if not the default; may be given several times")

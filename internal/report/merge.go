@@ -42,23 +42,33 @@ func Merge(reports ...Report) (Report, error) {
 		}
 	}
 
-	addresses := make(map[key]*mergedAddress)
+	var all []Address // what each report has in place of its floor
 	for _, r := range reports {
 		for _, a := range r.Addresses {
-			m := addresses[a.key()]
-			if m == nil {
-				// it begins as if every report lacked it
-				floor := merged.Links.all()[a.Link].Floor
-				m = &mergedAddress{Address: Address{
-					Link: a.Link, Host: a.Host, Path: a.Path, Count: floor, Overcount: floor, First: a.First, Last: a.Last,
-				}}
-				addresses[a.key()] = m
-			}
-			m.add(&a, r.Links.all()[a.Link].Floor)
+			floor := r.Links.all()[a.Link].Floor
+			a.Count -= floor
+			a.Overcount -= floor // below 0, which adds up all the same
+			all = append(all, a)
 		}
 	}
-	for _, m := range addresses {
-		merged.Addresses = append(merged.Addresses, m.Address)
+	slices.SortFunc(all, func(a, b Address) int {
+		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path),
+			a.Last.Compare(b.Last), cmp.Compare(a.LastLink, b.LastLink))
+	})
+	for i, a := range all {
+		if i == 0 || a.key() != all[i-1].key() {
+			floor := merged.Links.all()[a.Link].Floor
+			a.Count += floor
+			a.Overcount += floor
+			merged.Addresses = append(merged.Addresses, a)
+			continue
+		}
+		m := &merged.Addresses[len(merged.Addresses)-1]
+		m.Count += a.Count
+		m.Overcount += a.Overcount
+		m.Outcomes.add(&a.Outcomes)
+		m.LastLink = cmp.Or(a.LastLink, m.LastLink)
+		m.First, m.Last = earliest(m.First, a.First), a.Last
 	}
 	merged.sort()
 	return merged, nil
@@ -72,22 +82,6 @@ type key struct {
 
 func (a *Address) key() key { return key{a.Link, a.Host, a.Path} }
 
-type mergedAddress struct {
-	Address
-	linked time.Time // when the report that the last link is of missed the address
-}
-
-// add adds what a report has of the address, in place of its floor.
-func (m *mergedAddress) add(a *Address, floor uint64) {
-	m.Count += a.Count - floor
-	m.Overcount -= floor - a.Overcount
-	m.Outcomes.add(&a.Outcomes)
-	if a.LastLink != "" && cmp.Or(a.Last.Compare(m.linked), cmp.Compare(a.LastLink, m.LastLink)) > 0 {
-		m.LastLink, m.linked = a.LastLink, a.Last
-	}
-	m.First, m.Last = earliest(m.First, a.First), latest(m.Last, a.Last)
-}
-
 func (o *Outcomes) add(more *Outcomes) {
 	for i, n := range more.all() {
 		*o.all()[i] += *n
@@ -95,7 +89,6 @@ func (o *Outcomes) add(more *Outcomes) {
 }
 
 func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
-func latest(a, b time.Time) time.Time   { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // Parse reads a report in JSON. It refuses one that neither a Counter nor Merge could have made, one of another version,
 // and a partial one: what it returns can be merged, and does nothing to a terminal.

@@ -114,14 +114,14 @@ func (o *Outcomes) all() [NumOutcomes]*uint64 {
 func (o Outcomes) String() string {
 	kinds, all := []Outcome{Unanswered, Error, Response, Passed, Replaceable}, o.all()
 	slices.SortStableFunc(kinds, func(a, b Outcome) int { return cmp.Compare(*all[b], *all[a]) })
-	if *all[kinds[1]] == 0 {
-		return kinds[0].String()
-	}
 	var parts []string
 	for _, kind := range kinds {
 		if n := *all[kind]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
 		}
+	}
+	if len(parts) == 1 {
+		return kinds[0].String()
 	}
 	return strings.Join(parts, ", ")
 }
