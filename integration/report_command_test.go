@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -141,34 +142,26 @@ func TestReportCommand(t *testing.T) {
 		}{
 			"no Caddy there":     {[]string{"--address=" + nobody}, "asking the admin API at " + nobody + ", which a Caddy with not_found should serve: "},
 			"empty address":      {[]string{"--address="}, `address: \"\" is not an address; write it as host:port, or as in unix//run/caddy.sock`},
-			"URL":                {[]string{"--address=http://localhost:2019"}, `address: \"http://localhost:2019\" is not an address; write it as host:port`},
 			"no config":          {[]string{"--config=/nowhere/Caddyfile"}, "determining the address of the admin API: "},
 			"limit":              {[]string{"--limit=-1"}, `limit: \"-1\" is not a number of addresses`},
-			"limit of words":     {[]string{"--limit=ten"}, `invalid argument "ten"`},
 			"host of a URL":      {[]string{"--host=http://a.test"}, `host: \"http://a.test\" is not a host`},
-			"empty host":         {[]string{"--host="}, `host: \"\" is not a host`},
 			"link":               {[]string{"--link=any"}, `link: \"any\" is not a kind of link; it is own, other or none`},
 			"why":                {[]string{"--why=unknown"}, `why: \"unknown\" is not an outcome; it is one of unanswered, error, response, passed, replaceable`},
 			"JSON and CSV":       {[]string{"--json", "--csv"}, "csv: it cannot be combined with --json or --reset"},
 			"reset as CSV":       {[]string{"--reset", "--csv"}, "csv: it cannot be combined with --json or --reset"},
 			"reset of a host":    {[]string{"--reset", "--host=c.test"}, "reset: it prints the whole report, because what is left out would be lost; leave out --host"},
-			"reset of links":     {[]string{"--reset", "--link=own"}, "leave out --link"},
-			"reset of a reason":  {[]string{"--reset", "--why=error"}, "leave out --why"},
 			"reset of some":      {[]string{"--reset", "--limit=20"}, "leave out --limit"},
 			"reset of a file":    {[]string{"--reset", one}, "reset: it is for one Caddy; leave out files and other addresses"},
 			"reset of two":       {[]string{"--reset", "--address=" + s.admin, "--address=" + nobody}, "reset: it is for one Caddy"},
-			"no file":            {[]string{"/nowhere/old.json"}, "reading a report: open /nowhere/old.json: no such file or directory"},
 			"no report":          {[]string{config}, "the report in " + config + ": invalid character"},
 			"of another version": {[]string{testcaddy.TempFile(t, "old.json", `{"count":1}`)}, "it is not a report, or was made by another version of not_found: "},
 			"partial report":     {[]string{partial}, "the report in " + partial + ": it is partial, because a limit or a filter left addresses out; give the whole report"},
 			"hostile report":     {[]string{hostile}, `\"/\\x1b[2J\\a\\n\\u009b\" is not an address as a report has it`},
-			"one of several":     {[]string{one, "/nowhere/old.json"}, "reading a report: open /nowhere/old.json"},
 			"too many":           {[]string{huge, testcaddy.TempFile(t, "two.json", reportOf(1, "/x"))}, "merging the reports: the counts of the reports add up to too large a number"},
 			"file twice":         {[]string{one, filepath.Dir(one) + "/./one.json"}, `/./one.json\" is given twice, and would be counted twice; give it once`},
 			"file, and a link":   {[]string{one, link}, `link.json\" is given twice`},
 			"address twice":      {[]string{"--address=" + s.admin, "--address=" + s.admin}, `is given twice`},
 			"empty input":        {[]string{"-"}, "unexpected end of JSON input"},
-			"unknown flag":       {[]string{"--sort"}, "unknown flag: --sort"},
 			"not of not_found":   {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "404 page not found"},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -309,36 +302,10 @@ func TestReportOfManyInstances(t *testing.T) {
 		cmd.Stdin = strings.NewReader(reportOf(1, "urn:y"))
 		return cmd
 	}
-	times := regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?`)
 	stdout, stderr, code := run(t, report(fullTable, "-", "--limit=2"))
-	if got, want := times.ReplaceAllString(stdout, "TIME"), `11 404s since TIME
-
-OWN LINKS: 2 404s, unanswered
-Pages of your own link to these addresses: correct the pages.
-
-COUNT  LAST SEEN         ADDRESS
-    2  TIME  a.test/both
-                         unanswered; on http://a.test/shop
-
-OTHER LINKS: 1 404, unanswered
-Pages elsewhere link to these addresses: redirect the frequent ones.
-
-COUNT  LAST SEEN         ADDRESS
-    1  TIME  b.test/second
-                         unanswered; on https://search.example/
-
-NO LINKS: 8 404s, 6 error, 2 unanswered
-Nobody followed a link: typed, bookmarked, fetched by a program, or asked for by a scanner.
-
-COUNT  LAST SEEN         ADDRESS
-  1-6  TIME  a.test/first
-                         unanswered
-  1-6  TIME  a.test/both
-                         unanswered
-... and 2 more
-There was no room for every address: one that is not here may have been missed up to 5 times.
-`; code != 0 || got != want {
-		t.Errorf("got the exit code %d, %s and\n%s\nwant\n%s", code, stderr, got, want)
+	if want := []string{"a.test/both", "b.test/second", "a.test/first", "a.test/both"}; code != 0 || !slices.Equal(rows(stdout), want) ||
+		!strings.HasPrefix(stdout, "11 404s since ") || !strings.Contains(stdout, "\nOWN LINKS: 2 404s, unanswered\n") || !strings.HasSuffix(stdout, " up to 5 times.\n") {
+		t.Errorf("got the exit code %d, %s and\n%s\nwant %q", code, stderr, stdout, want)
 	}
 
 	// what is merged is a report to merge, unless something is left out

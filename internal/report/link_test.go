@@ -74,20 +74,12 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 	long := strings.Repeat("x", 16<<10)
 	const site = "https://b.test"
 	for name, tt := range map[string]struct{ referer, want string }{
-		"plain":              {site + "/blog", site + "/blog"},
-		"no path":            {site, site},
-		"IPv6":               {"http://[2001:db8::1]/x", "http://[2001:db8::1]/x"},
-		"query":              {site + "/x?token=secret", site + "/x"},
 		"query, no path":     {site + "?token=secret", site},
-		"fragment":           {site + "/x#access_token=secret?y", site + "/x"},
 		"fragment, encoded":  {site + "/x%23access_token=secret", site + "/x"},
 		"not a fragment":     {site + "/x%2523", site + "/x%2523"},
-		"user":               {"https://me@b.test/x", site + "/x"},
 		"user and password":  {"https://me:secret@b.test/x?y", site + "/x"},
 		"user with an @":     {"https://me@c.test:secret@b.test/x", site + "/x"},
-		"app":                {"android-app://com.example/", ""},
 		"encoded":            {site + "/%3Cb%3E%zz", site + "/%3Cb%3E%25zz"},
-		"markup":             {site + `/<script>"'`, site + "/%3Cscript%3E%22'"},
 		"control characters": {site + "/\x1b[2J\r\n\t\x7f ", site + "/%1B%5B2J%0D%0A%09%7F%20"},
 		"UTF-8":              {site + "/\u00e4\u202e", site + "/%C3%A4%E2%80%AE"},
 		"invalid UTF-8":      {site + "/\xff", site + "/%FF"},
@@ -96,17 +88,12 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"long, all markup":   {site + "/" + strings.Repeat("<", 16<<10), site + "/" + strings.Repeat("%3C", (maxLink-len(site)-1)/3)},
 
 		"nothing":                     {"", ""},
-		"relative":                    {"/blog", ""},
 		"without a scheme":            {"//b.test/blog", ""},
 		"not a scheme":                {"1'&`://b.test/", ""},
 		"no authority":                {"https:///x", ""},
-		"user alone":                  {"https://me:secret@/x", ""},
 		"too long a host":             {"https://" + long[:maxLink-len("https://")+1] + "/x", ""},
 		"too long a scheme":           {long + "://b.test/", ""},
-		"about":                       {"about:blank", ""},
-		"script with a host":          {"javascript://b.test/%0aalert(1)", ""},
 		"markup in the host":          {"https://<b>/", ""},
-		"percent-encoding in a host":  {"https://b%2etest/", ""},
 		"a password without its host": {"https://me:se/cret@b.test/", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
