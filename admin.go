@@ -20,13 +20,13 @@ func init() {
 
 // adminReport serves the report of missing addresses on Caddy's admin API:
 //
-//	GET    /not_found/report?limit=20&link=own&host=www.example.com
+//	GET    /not_found/report?limit=20&link=own&why=response&host=www.example.com
 //	DELETE /not_found/report
 //
-// GET returns the report as JSON, the most frequent address first: all addresses or `limit` of them; with `link` only
-// those that an own link led to, another one, or any; and with `host` only those of that host, on any port or on the one
-// that it has. A report that lacks addresses for that says that it is partial. DELETE returns the whole report and begins
-// it again, in one step.
+// GET returns the report as JSON: all addresses, or the first `limit` of each kind of link; with `link` only those of this
+// kind (own, other or none); with `why` only those that had this outcome; and with `host` only those of that host, on any
+// port or on the one that it has. A report that lacks addresses for that says that it is partial. DELETE returns the whole
+// report and starts over, in one step.
 type adminReport struct{}
 
 const reportPath = "/not_found/report"
@@ -58,7 +58,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.RawQuery != "" { // what it left out would be lost
 			return caddy.APIError{
 				HTTPStatus: http.StatusBadRequest,
-				Err:        fmt.Errorf("DELETE takes no parameters, not %q: it returns the whole report and begins it again", r.URL.RawQuery),
+				Err:        fmt.Errorf("DELETE takes no parameters, not %q: it returns the whole report and starts over", r.URL.RawQuery),
 			}
 		}
 		s, ok := missed.Take()
