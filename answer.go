@@ -50,13 +50,12 @@ func (rw *responseWriter) answer(c cause, err error) {
 
 	asked := rw.request.asked()
 	p := h.pages.Make(asked, rw.request.replacer)
-	defer p.Free()
-	link := report.LinkOf(rw.request.referer, p.URI, asked.Authority)
+	link := report.LinkOf(rw.request.referer, []byte(p.URI), asked.Authority)
 	h.counter[c][link].Inc()
 	if h.Report {
-		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
+		missed.Add(report.Miss{Address: []byte(p.URI), Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
 	}
-	rep := h.pages.Represent(p, rw.request.accept, rw.request.replacer)
+	rep := h.pages.Represent(p, rw.request.accept)
 	if rep.TemplateError != nil {
 		h.logTemplateError(rep.TemplateError)
 	}
@@ -76,11 +75,11 @@ func (rw *responseWriter) answer(c cause, err error) {
 
 // logPage and logTemplateError are functions of their own because zap's fields would need so much of the stack that many a
 // page made it grow.
-func logPage(e *zapcore.CheckedEntry, c cause, method string, uri []byte, format string, err error) {
+func logPage(e *zapcore.CheckedEntry, c cause, method, uri, format string, err error) {
 	e.Write(
 		zap.String("cause", causeNames[c]),
 		zap.String("method", method),
-		zap.String("uri", string(uri)), // a copy: a core may hold the entry back, and the page is reused
+		zap.String("uri", uri),
 		zap.String("format", format),
 		zap.Error(err),
 	)

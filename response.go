@@ -224,9 +224,8 @@ func (rw *responseWriter) countPassed() {
 		return
 	}
 	rw.request.replacer.Set(countedPlaceholder, true)
-	var b [512]byte // for most addresses
 	asked := rw.request.asked()
-	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer)
+	address := []byte(rw.handler.pages.URI(asked, rw.request.replacer))
 	outcome := report.Passed
 	if rw.replaceable {
 		outcome = report.Replaceable

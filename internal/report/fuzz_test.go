@@ -77,7 +77,7 @@ func FuzzReport(f *testing.F) {
 		} else if target != "" && target[0] != '/' && target[0] != '?' {
 			address = append(address, '/')
 		}
-		address = uri.AppendTarget(address, target)
+		address = append(address, uri.EncodeTarget(target)...)
 		var c Counter
 		c.Add(Miss{Address: address, Referer: referer, Link: LinkOf(referer, address), Outcome: Passed})
 		r, ok := c.Snapshot()
@@ -119,7 +119,7 @@ func FuzzReport(f *testing.F) {
 					onPage := strings.TrimPrefix(strings.TrimPrefix(string(address), "http://"+host), "/")
 					sent := strings.TrimPrefix(m[4], "/")
 					alone, _, _ := strings.Cut(sent, "#")
-					if onPage == string(uri.AppendTarget(nil, sent)) || onPage == string(uri.AppendTarget(nil, alone)) {
+					if onPage == uri.EncodeTarget(sent) || onPage == uri.EncodeTarget(alone) {
 						kind = new(LinkCount)
 					}
 				}
