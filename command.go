@@ -130,7 +130,7 @@ func checkUnused(flag, address, instead string) error {
 		host, _, _ := strings.Cut(addr.JoinHostPort(i), "|") // a Unix socket may have permissions
 		if conn, err := net.DialTimeout(addr.Network, host, time.Second); err == nil {
 			conn.Close()
-			return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, host, instead)
+			return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
 		}
 	}
 	return nil

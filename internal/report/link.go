@@ -102,7 +102,7 @@ func withoutPort[T string | []byte](authority T) int {
 func sameTarget(onPage []byte, target string) bool {
 	onPage, target = bytes.TrimPrefix(onPage, []byte("/")), strings.TrimPrefix(target, "/")
 	alone, _, cut := strings.Cut(target, "#")
-	return string(onPage) == target || string(onPage) == uri.EncodeTarget(target) || cut && string(onPage) == uri.EncodeTarget(alone)
+	return string(onPage) == target || uri.EqualTarget(onPage, target) || cut && uri.EqualTarget(onPage, alone)
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing where LinkOf finds no
@@ -118,6 +118,6 @@ func appendLink(b []byte, referer string) []byte {
 	path, _, _ = strings.Cut(path, "?")
 	path, _, _ = strings.Cut(path, "#")
 	path, _, _ = strings.Cut(path, encodedHash)
-	b = append(b, uri.EncodePath(path[:min(len(path), maxLink-len(b))])...)
+	b = uri.AppendPath(b, path[:min(len(path), maxLink-len(b))])
 	return uri.CutEncoded(b, maxLink)
 }

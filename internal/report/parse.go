@@ -95,7 +95,7 @@ func isKey(host, path string) bool {
 	if host != "" {
 		address = "http://" + host + path
 	}
-	return (host == "" || uri.ValidAuthority(host)) && uri.EncodePath(path) == path &&
+	return (host == "" || uri.ValidAuthority(host)) && string(uri.AppendPath(nil, path)) == path &&
 		string(appendKey(nil, []byte(address))) == host+" "+path
 }
 

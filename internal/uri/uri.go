@@ -45,24 +45,48 @@ func EncodeTarget(target string) string { return Encode(target, &targetBytes) }
 
 // Encode returns s with every byte percent-encoded that is not allowed. What is percent-encoded already stays as it is.
 func Encode(s string, allowed *Bytes) string {
-	const hex = "0123456789ABCDEF"
-	var b []byte
-	done := 0
 	for i := range len(s) {
-		c := s[i]
-		if allowed[c] || c == '%' && i+2 < len(s) && hexBytes[s[i+1]] && hexBytes[s[i+2]] {
-			continue
+		if !stays(s, i, allowed) {
+			return string(appendEncoded(make([]byte, 0, 2*len(s)), s, allowed))
 		}
-		if b == nil {
-			b = make([]byte, 0, 2*len(s))
+	}
+	return s
+}
+
+// AppendPath appends what EncodePath returns.
+func AppendPath(b []byte, path string) []byte { return appendEncoded(b, path, &pathBytes) }
+
+func appendEncoded(b []byte, s string, allowed *Bytes) []byte {
+	for i := range len(s) {
+		if stays(s, i, allowed) {
+			b = append(b, s[i])
+		} else {
+			b = append(b, '%', hex[s[i]>>4], hex[s[i]&15])
 		}
-		b = append(append(b, s[done:i]...), '%', hex[c>>4], hex[c&15])
-		done = i + 1
 	}
-	if b == nil {
-		return s
+	return b
+}
+
+const hex = "0123456789ABCDEF"
+
+// stays reports whether the byte of s at i needs no percent-encoding.
+func stays(s string, i int, allowed *Bytes) bool {
+	return allowed[s[i]] || s[i] == '%' && i+2 < len(s) && hexBytes[s[i+1]] && hexBytes[s[i+2]]
+}
+
+// EqualTarget reports whether b is what EncodeTarget makes of a target.
+func EqualTarget[T string | []byte](b T, target string) bool {
+	for i := range len(target) {
+		n := 1
+		if !stays(target, i, &targetBytes) {
+			n = len("%XX")
+		}
+		if len(b) < n || n == 1 && b[0] != target[i] || n > 1 && (b[0] != '%' || b[1] != hex[target[i]>>4] || b[2] != hex[target[i]&15]) {
+			return false
+		}
+		b = b[n:]
 	}
-	return string(append(b, s[done:]...))
+	return len(b) == 0
 }
 
 // CutEncoded cuts s to n bytes, but not within a percent-encoded one.
