@@ -56,6 +56,7 @@ func (rw *responseWriter) answer(c cause, err error) {
 		missed.Add(report.Miss{Address: []byte(p.URI), Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
 	}
 	rep := h.pages.Represent(p, rw.request.accept)
+	defer rep.Free()
 	if rep.TemplateError != nil {
 		h.logTemplateError(rep.TemplateError)
 	}
@@ -65,7 +66,7 @@ func (rw *responseWriter) answer(c cause, err error) {
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
 		// an error is of no use: the client is gone
-		_, _ = rw.ResponseWriter.Write(rep.Body)
+		_, _ = rw.ResponseWriter.Write(rep.Body.Bytes())
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
@@ -132,7 +133,7 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 	}
 
 	set("Content-Type", rep.ContentType)
-	set("Content-Length", strconv.Itoa(len(rep.Body)))
+	set("Content-Length", strconv.Itoa(rep.Body.Len()))
 	set("X-Content-Type-Options", "nosniff")
 	set("Cache-Control", "no-store")
 	if rep.Policy != "" && header["Content-Security-Policy"] == nil {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -20,17 +21,17 @@ type format struct {
 	name        string
 	contentType string
 	offer       accept.Offer
-	append      func(b []byte, pg Page) []byte
+	write       func(b *bytes.Buffer, pg Page)
 }
 
 // formats are the kinds of representations, in the default order of preference.
 var formats = []*format{
-	{"text", "text/plain; charset=utf-8", accept.Offer{Types: []string{"text/plain"}}, appendText},
-	{"html", "text/html; charset=utf-8", accept.Offer{Types: []string{"text/html", "application/xhtml+xml"}}, appendHTML},
-	{"markdown", "text/markdown; charset=utf-8", accept.Offer{Types: []string{"text/markdown", "text/x-markdown"}}, appendMarkdown},
-	{"json", "application/json", accept.Offer{Types: []string{"application/json", "text/json"}, Suffix: "+json"}, appendJSON},
-	{"problem", "application/problem+json", accept.Offer{Types: []string{"application/problem+json"}}, appendProblem},
-	{"xml", "application/xml; charset=utf-8", accept.Offer{Types: []string{"application/xml", "text/xml"}, Suffix: "+xml"}, appendXML},
+	{"text", "text/plain; charset=utf-8", accept.Offer{Types: []string{"text/plain"}}, writeText},
+	{"html", "text/html; charset=utf-8", accept.Offer{Types: []string{"text/html", "application/xhtml+xml"}}, writeHTML},
+	{"markdown", "text/markdown; charset=utf-8", accept.Offer{Types: []string{"text/markdown", "text/x-markdown"}}, writeMarkdown},
+	{"json", "application/json", accept.Offer{Types: []string{"application/json", "text/json"}, Suffix: "+json"}, writeJSON},
+	{"problem", "application/problem+json", accept.Offer{Types: []string{"application/problem+json"}}, writeProblem},
+	{"xml", "application/xml; charset=utf-8", accept.Offer{Types: []string{"application/xml", "text/xml"}, Suffix: "+xml"}, writeXML},
 }
 
 // Formats returns the names of the representations, in the default order of preference.
@@ -65,14 +66,18 @@ func formatsOf(names []string) (offered []*format, err error) {
 	return offered, nil
 }
 
-// appendText appends the page as the five lines that people read.
-func appendText(b []byte, pg Page) []byte {
+// writeText writes the page as the five lines that people read.
+func writeText(b *bytes.Buffer, pg Page) {
 	for _, f := range pg.fields() {
-		b = append(b, f.label...)
-		b = append(b, f.value...)
-		b = append(b, '\n')
+		write(b, f.label, f.value, "\n")
 	}
-	return b
+}
+
+// write writes strings.
+func write(b *bytes.Buffer, parts ...string) {
+	for _, s := range parts {
+		b.WriteString(s)
+	}
 }
 
 // BuiltIn is the built-in HTML page, a template whose actions are single fields in the text of elements.
@@ -117,48 +122,42 @@ func styleHash(source string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func appendHTML(b []byte, pg Page) []byte {
+func writeHTML(b *bytes.Buffer, pg Page) {
 	fields := pg.fields()
 	for _, part := range builtInParts {
-		b = append(b, part.literal...)
+		b.WriteString(part.literal)
 		if part.field >= 0 {
-			b = append(b, html.EscapeString(fields[part.field].value)...)
+			b.WriteString(html.EscapeString(fields[part.field].value))
 		}
 	}
-	return b
 }
 
-// appendMarkdown appends the page as CommonMark: a heading, a list and a line.
-func appendMarkdown(b []byte, pg Page) []byte {
-	b = append(b, "# "...)
+// writeMarkdown writes the page as CommonMark: a heading, a list and a line.
+func writeMarkdown(b *bytes.Buffer, pg Page) {
 	for _, f := range pg.fields() {
-		switch {
-		case f.label != "":
-			b = append(b, "- "...)
-			b = append(b, f.label...)
-			if f.name == "uri" && canBeAutolink(f.value) {
-				b = append(b, '<')
-				b = append(b, f.value...)
-				b = append(b, ">\n"...)
-				continue
-			}
-		case f.name == "footer":
-			b = append(b, '\n')
+		switch f.name {
+		case "heading":
+			b.WriteString("# ")
+		case "footer":
+			b.WriteByte('\n')
 			if c := f.value[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
 				// what begins a line may begin a list, or another block; a character reference cannot
-				b = append(b, "&#"...)
-				b = strconv.AppendUint(b, uint64(c), 10)
-				b = append(b, ';')
+				write(b, "&#", strconv.Itoa(int(c)), ";")
 				f.value = f.value[1:]
 			}
+		default:
+			write(b, "- ", f.label)
 		}
-		b = append(b, markdownEscaper.Replace(f.value)...)
-		b = append(b, '\n')
+		if f.name == "uri" && canBeAutolink(f.value) {
+			write(b, "<", f.value, ">")
+		} else {
+			_, _ = markdownEscaper.WriteString(b, f.value)
+		}
+		b.WriteByte('\n')
 		if f.name == "heading" {
-			b = append(b, '\n')
+			b.WriteByte('\n')
 		}
 	}
-	return b
 }
 
 // canBeAutolink reports whether an address can stand as <address> in CommonMark (section 6.5). One that is not of
@@ -178,50 +177,38 @@ var markdownEscaper = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-func appendJSON(b []byte, pg Page) []byte {
-	before := byte('{')
+func writeJSON(b *bytes.Buffer, pg Page) {
+	before := `{"`
 	for _, f := range pg.fields() {
-		b = append(b, before, '"')
-		b = append(b, f.name...)
-		b = append(b, '"', ':')
+		write(b, before, f.name, `":`)
 		if f.name == "status" { // a number
-			b = append(b, f.value...)
+			b.WriteString(f.value)
 		} else {
-			b = appendJSONString(b, f.value)
+			writeJSONString(b, f.value)
 		}
-		before = ','
+		before = `,"`
 	}
-	return append(b, "}\n"...)
+	b.WriteString("}\n")
 }
 
-// appendProblem appends the page as problem details (RFC 9457).
-func appendProblem(b []byte, pg Page) []byte {
-	b = append(b, `{"type":"about:blank","title":"Not Found","status":404,"detail":`...)
-	b = appendJSONString(b, pg.Message)
-	b = append(b, `,"instance":`...)
-	b = appendJSONString(b, pg.URI)
-	return append(b, "}\n"...)
-}
-
-func appendXML(b []byte, pg Page) []byte {
-	b = append(b, `<?xml version="1.0" encoding="UTF-8"?>`+"\n<error>"...)
-	for _, f := range pg.fields() {
-		b = append(b, '<')
-		b = append(b, f.name...)
-		b = append(b, '>')
-		b = append(b, html.EscapeString(f.value)...)
-		b = append(b, "</"...)
-		b = append(b, f.name...)
-		b = append(b, '>')
-	}
-	return append(b, "</error>\n"...)
+// writeProblem writes the page as problem details (RFC 9457).
+func writeProblem(b *bytes.Buffer, pg Page) {
+	b.WriteString(`{"type":"about:blank","title":"Not Found","status":404,"detail":`)
+	writeJSONString(b, pg.Message)
+	b.WriteString(`,"instance":`)
+	writeJSONString(b, pg.URI)
+	b.WriteString("}\n")
 }
 
 // jsonEscaper escapes a line of text as it stands in a JSON string.
 var jsonEscaper = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-func appendJSONString(b []byte, s string) []byte {
-	b = append(b, '"')
-	b = append(b, jsonEscaper.Replace(s)...)
-	return append(b, '"')
+func writeJSONString(b *bytes.Buffer, s string) { write(b, `"`, jsonEscaper.Replace(s), `"`) }
+
+func writeXML(b *bytes.Buffer, pg Page) {
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n<error>")
+	for _, f := range pg.fields() {
+		write(b, "<", f.name, ">", html.EscapeString(f.value), "</", f.name, ">")
+	}
+	b.WriteString("</error>\n")
 }

@@ -12,10 +12,12 @@
 package page
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -93,6 +95,7 @@ func (pg Page) fields() [5]field {
 type Maker struct {
 	message, contextPath, baseURL, uri, footer text
 	server                                     string
+	usual                                      string // the heading for GET; empty: it has placeholders
 	offered                                    []*format
 	offers                                     accept.Offers
 	template                                   *fileTemplate // nil: the built-in page
@@ -107,6 +110,9 @@ func NewMaker(o Options) (*Maker, error) {
 		uri:         newText(o.URI, func(s string) string { return s }), // it is made safe with what was asked
 		footer:      newText(o.Footer, cleanLine),
 		server:      cleanLine(o.Server),
+	}
+	if m.message.clean == nil && m.contextPath.clean == nil {
+		m.usual = m.heading(http.MethodGet, nil)
 	}
 	var err error
 	if m.offered, err = formatsOf(o.Formats); err != nil {
@@ -130,22 +136,32 @@ func (m *Maker) Varies() bool { return len(m.offered) > 1 }
 // tokenBytes are those of a method (RFC 9110, section 5.6.2).
 var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
 
+// headingStart is what the heading has before the message.
+const headingStart = "HTTP ERROR 404 "
+
+// heading returns the heading for a method, with the message.
+func (m *Maker) heading(method string, placeholders Placeholders) string {
+	if message := m.message.of(placeholders); message != "" {
+		return headingStart + message
+	}
+	if method == http.MethodHead {
+		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
+	}
+	// missing.html for every unknown address: the message speaks for the application
+	return headingStart + "No endpoint " + uri.Encode(method, &tokenBytes) + " " + m.contextPath.of(placeholders) + "/missing.html."
+}
+
 // Make makes the page for what was asked.
 func (m *Maker) Make(asked Asked, placeholders Placeholders) Page {
-	const start = "HTTP ERROR 404 "
-	heading := start + m.message.of(placeholders)
-	if heading == start {
-		if asked.Method == http.MethodHead {
-			asked.Method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
-		}
-		// missing.html for every unknown address: the message speaks for the application
-		heading = start + "No endpoint " + uri.Encode(asked.Method, &tokenBytes) + " " + m.contextPath.of(placeholders) + "/missing.html."
+	heading := m.usual
+	if heading == "" || asked.Method != http.MethodGet {
+		heading = m.heading(asked.Method, placeholders)
 	}
 	return Page{
 		Heading:      heading,
 		URI:          m.URI(asked, placeholders),
 		Status:       http.StatusNotFound,
-		Message:      heading[len(start):],
+		Message:      heading[len(headingStart):],
 		Footer:       cmp.Or(m.footer.of(placeholders), m.server),
 		placeholders: placeholders,
 	}
@@ -155,26 +171,38 @@ func (m *Maker) Make(asked Asked, placeholders Placeholders) Page {
 type Representation struct {
 	Format      string // its name
 	ContentType string
-	Policy      string // the Content-Security-Policy that it needs; empty: none
-	Body        []byte
+	Policy      string        // the Content-Security-Policy that it needs; empty: none
+	Body        *bytes.Buffer // until it is freed
 
 	// TemplateError says why the built-in page stands in for the user's template; nil: it does not.
 	TemplateError error
 }
 
-// Represent renders a page in the representation that an Accept field asks for. HTML is rendered by the user's template,
-// if there is one.
+// bodies are used again: the built-in HTML page is long beside what else a request allocates.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// Free gives the body back for another page. One that grew over a very long address is left to the garbage collector.
+func (r Representation) Free() {
+	if r.Body.Cap() <= 64<<10 {
+		r.Body.Reset()
+		bodies.Put(r.Body)
+	}
+}
+
+// Represent renders a page in the representation that an Accept field asks for, which is to be freed. HTML is rendered by
+// the user's template, if there is one.
 func (m *Maker) Represent(pg Page, accept string) Representation {
 	format := m.offered[m.offers.Choose(accept)]
-	r := Representation{Format: format.name, ContentType: format.contentType}
+	r := Representation{Format: format.name, ContentType: format.contentType, Body: bodies.Get().(*bytes.Buffer)}
 	if format.name == "html" {
 		if m.template != nil {
-			if r.Body, r.TemplateError = render(m.template.latest(), pg); r.TemplateError == nil {
+			if r.TemplateError = render(r.Body, m.template.latest(), pg); r.TemplateError == nil {
 				return r
 			}
+			r.Body.Reset()
 		}
 		r.Policy = builtInPolicy
 	}
-	r.Body = format.append(nil, pg)
+	format.write(r.Body, pg)
 	return r
 }

@@ -89,11 +89,11 @@ func (t *fileTemplate) load() error {
 		}
 		return fmt.Errorf("parsing %s: %w", t.file, err)
 	}
-	body, err := render(parsed, t.sample)
-	if err != nil {
+	var body bytes.Buffer
+	if err := render(&body, parsed, t.sample); err != nil {
 		return fmt.Errorf("trying %s on a sample page: %w", t.file, err)
 	}
-	if len(bytes.TrimSpace(body)) == 0 {
+	if len(bytes.TrimSpace(body.Bytes())) == 0 {
 		return fmt.Errorf("%s renders a blank page; write the page at the top level of the file, outside of define", t.file)
 	}
 	t.parsed.Store(parsed)
@@ -101,9 +101,8 @@ func (t *fileTemplate) load() error {
 }
 
 // render renders a page by a template.
-func render(t *template.Template, pg Page) ([]byte, error) {
-	var body bytes.Buffer
-	err := t.Execute(&body, pg)
+func render(body *bytes.Buffer, t *template.Template, pg Page) error {
+	err := t.Execute(body, pg)
 	if data := reflect.TypeFor[Page](); err != nil && strings.HasSuffix(err.Error(), "in type "+data.String()) {
 		var fields []string
 		for _, f := range reflect.VisibleFields(data) {
@@ -113,5 +112,5 @@ func render(t *template.Template, pg Page) ([]byte, error) {
 		}
 		err = fmt.Errorf(`%w; the fields are %s and .Placeholder "name"`, err, strings.Join(fields, ", "))
 	}
-	return body.Bytes(), err
+	return err
 }
