@@ -50,10 +50,11 @@ func (rw *responseWriter) answer(c cause, err error) {
 
 	asked := rw.request.asked()
 	p := h.pages.Make(asked, rw.request.replacer)
-	link := report.LinkOf(rw.request.referer, []byte(p.URI), asked.Authority)
+	address := []byte(p.URI)
+	link := report.LinkOf(rw.request.referer, address, asked.Authority)
 	h.counter[c][link].Inc()
 	if h.Report {
-		missed.Add(report.Miss{Address: []byte(p.URI), Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
+		missed.Add(report.Miss{Address: address, Referer: rw.request.referer, Link: link, Outcome: outcomes[c]})
 	}
 	rep := h.pages.Represent(p, rw.request.accept)
 	defer rep.Free()

@@ -47,7 +47,7 @@ func EncodeTarget(target string) string { return Encode(target, &targetBytes) }
 func Encode(s string, allowed *Bytes) string {
 	for i := range len(s) {
 		if !stays(s, i, allowed) {
-			return string(appendEncoded(make([]byte, 0, 2*len(s)), s, allowed))
+			return string(appendEncoded(make([]byte, 0, len("%XX")*len(s)), s, allowed))
 		}
 	}
 	return s
