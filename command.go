@@ -244,9 +244,9 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 // handlerOfFlags returns the handler with the options that are given, checked as those of the directive are.
 func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
 	h := &Handler{Report: fl.Bool("report")}
-	for _, flag := range []string{"message", "context-path", "base-url", "uri", "footer", "template"} {
-		if fl.Changed(flag) {
-			if err := h.setOption(strings.ReplaceAll(flag, "-", "_"), []string{fl.String(flag)}); err != nil {
+	for _, o := range h.valueOptions() {
+		if flag := strings.ReplaceAll(o.name, "_", "-"); fl.Changed(flag) {
+			if err := h.setOption(o.name, []string{fl.String(flag)}); err != nil {
 				return nil, err
 			}
 		}

@@ -33,6 +33,11 @@ func TestAddressOfEveryForm(t *testing.T) {
 			t.Errorf("%s: got the address %q, want %q", target, got, want)
 		}
 	}
+	for _, uri := range []string{"http://b%41.test/x", "http:///x", "ftp://b.test/x", "x"} {
+		if got := addressOf("GET", "/404", uri); got != "http://a.test/404" {
+			t.Errorf("with the uri %s: got the address %q", uri, got)
+		}
+	}
 	if got := addressOf("CONNECT", "a.test:443", ""); got != "http://a.test" {
 		t.Errorf("CONNECT: got the address %q", got)
 	}
