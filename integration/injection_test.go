@@ -199,7 +199,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 		"route, proxied":          {"route {\nnot_found FED\nTEMPLATES\nreverse_proxy APP\n}", true},
 		"in handle_errors":        {"error 404\nhandle_errors {\nTEMPLATES\nnot_found FED\n}", true},
 		"a template of one's own": {"TEMPLATES\nnot_found {\ntemplate FILE\nfooter \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\n}", true},
-		"a message of one's own": {"TEMPLATES\nnot_found {\nmessage \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\nfooter \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\n}", true},
+		"a message of one's own":  {"TEMPLATES\nnot_found {\nmessage \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\nfooter \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\n}", true},
 
 		// Where templates executes the page, it finds nothing: the address and the message have no braces, and the rest
 		// does not come from a client.
