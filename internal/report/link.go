@@ -76,8 +76,7 @@ func appendLink(b []byte, referer string) []byte {
 	b = append(b, scheme...)
 	b = append(b, "://"...)
 	b = append(b, authority...)
-	path = withoutQuery(path)
-	b = append(b, uri.EncodePath(path[:min(len(path), maxLink-len(b))])...)
+	b = append(b, uri.EncodePath(uri.CutEncoded(withoutQuery(path), maxLink-len(b)))...)
 	return uri.CutEncoded(b, maxLink)
 }
 
