@@ -50,7 +50,7 @@ var grammar = map[string][]string{
 	"leaf": {
 		"respond<match> theirs", "respond<match> 200", "respond<match> \"no such thing\" 404", "respond<match> 404", "respond<match> gone 410",
 		"route<match> {\nheader Content-Type application/json\nrespond \"{}\" 404\n}", "<error>", "redir <path> /elsewhere", "abort /abort",
-		"file_server<match> {\nroot ROOT\n}", "reverse_proxy<match> BACKEND", "reverse_proxy<match> BACKEND", "reverse_proxy<match> BACKEND",
+		"file_server<match> {\nroot ROOT\n}", "handle <path> {\nSILENT\n}", "reverse_proxy<match> BACKEND", "reverse_proxy<match> BACKEND", "reverse_proxy<match> BACKEND",
 	},
 	"error": {"error<match> 404", "error<match> \"no such thing\" 404", "error<match> 410", "error<match> 500"},
 	"within": {
@@ -151,6 +151,7 @@ func watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 	}
 	reachedEnd := func() bool { return caddyhttp.GetVar(r.Context(), "unhandled") == true }
 
+	left := w.Header().Clone() // by a handler that failed
 	answered := false
 	rec := caddyhttp.NewResponseRecorder(w, new(bytes.Buffer), func(status int, header http.Header) (hold bool) {
 		contentType, length := header.Get("Content-Type"), header.Get("Content-Length")
@@ -160,7 +161,7 @@ func watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 		case reachedEnd() && (status == 0 || status == http.StatusOK):
 			return true // this stands for no answer, unless a body follows
 		case status != http.StatusNotFound:
-		case is404(handled) && contentType == "" && length == "": // as Caddy ends the error routes of a 404
+		case is404(handled) && contentType == left.Get("Content-Type") && length == left.Get("Content-Length"): // as Caddy ends the error routes of a 404
 			header.Set(cameBack, a404Error)
 		default:
 			header.Set(cameBack, a404+contentType+"|"+length)
@@ -259,6 +260,8 @@ func (s generatedSite) difference(method, uri string, with, without seenResponse
 		return "The inner one has decided."
 	case !slices.Equal(staysPattern.FindAllString(string(with), -1), staysPattern.FindAllString(string(without), -1)):
 		return "The rest of the header has to stay."
+	case strings.HasPrefix(s.text, "PLACE") && strings.Contains(string(with), `: ["theirs"]`):
+		return "The header is that of the other content."
 	}
 	return ""
 }
@@ -267,6 +270,7 @@ func (s generatedSite) difference(method, uri string, with, without seenResponse
 func generatedBackend(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-User", "me")
+	h.Set("Content-Language", "theirs")
 	answer := func(status int, contentType, content string) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		h.Set("Content-Type", contentType)
@@ -301,7 +305,7 @@ func generatedBackend(w http.ResponseWriter, r *http.Request) {
 // watches. What the client gets is the page, or exactly what it gets from the other site.
 func TestGeneratedSites(t *testing.T) {
 	file := testcaddy.TempFile(t, "file.txt", strings.Repeat("a file ", 100))
-	known := strings.NewReplacer("BACKEND", testcaddy.Backend(t, generatedBackend), "ROOT", filepath.Dir(file))
+	known := strings.NewReplacer("BACKEND", testcaddy.Backend(t, generatedBackend), "ROOT", filepath.Dir(file), "SILENT", testcaddy.Directive(t, silent))
 	watching := testcaddy.Directive(t, watch)
 	port, watchedPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
 	pages, others := 0, 0
