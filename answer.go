@@ -125,11 +125,11 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 func (rw *responseWriter) restoreSiteHeader() {
 	header := rw.Header()
 	for i, field := range siteFields {
-		switch values := rw.siteHeader[i]; {
-		case values == nil:
+		switch value := rw.siteHeader[i]; {
+		case value == "":
 			delete(header, field)
 		case field != "Server" || header[field] != nil:
-			header[field] = values
+			header[field] = []string{value}
 		}
 	}
 }

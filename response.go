@@ -17,9 +17,8 @@ import (
 )
 
 // responseWriter passes a response on as it comes, unless it is a 404 page: then nothing of it leaves, and the page is
-// written in its place once the next handler has returned. It buffers nothing.
-//
-// A handler may keep its writer after it returned, so there is a new one for each request.
+// written in its place once the next handler has returned. It buffers nothing. A handler may keep its writer after it
+// returned, so there is a new one for each request.
 type responseWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	handler *Handler // its configuration
@@ -30,8 +29,8 @@ type responseWriter struct {
 	passed404, isReplaceable bool // a 404 response passed that is to be counted; `replace pages` would have replaced it
 	replaced                 *replacedResponse
 
-	siteHeader  [len(siteFields)][]string // their values on entry
-	errorHeader http.Header               // on entry, if an error route is for a 404
+	siteHeader  [len(siteFields)]string // their values on entry, as one line, because header changes values in place
+	errorHeader http.Header             // on entry, if an error route is for a 404
 
 	decision *decision // of all not_found handlers of the request
 	own      decision  // which it is in the first of them
@@ -68,7 +67,7 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		repl.Map(rw.own.placeholder)
 	}
 	for i, field := range siteFields {
-		rw.siteHeader[i] = w.Header()[field]
+		rw.siteHeader[i] = strings.Join(w.Header()[field], ", ")
 	}
 	if isNotFound(errorOfRoute(r)) {
 		rw.errorHeader = maps.Clone(w.Header())
@@ -307,6 +306,8 @@ var (
 	_ io.ReaderFrom       = (*responseWriter)(nil)
 	_ http.Flusher        = flushingWriter{}
 	_ http.Hijacker       = hijackingWriter{}
-	_ http.Flusher        = flushingHijackingWriter{}
-	_ http.Hijacker       = flushingHijackingWriter{}
+	_ interface {
+		http.Flusher
+		http.Hijacker
+	} = flushingHijackingWriter{}
 )
