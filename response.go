@@ -158,15 +158,8 @@ func (rw *responseWriter) begin() {
 func (rw *responseWriter) replaces() bool {
 	intercepted := rw.request.isIntercepted()
 	if !rw.decision.isDecided(intercepted) {
-		var replaces bool
-		switch rw.handler.Replace {
-		case replaceAll:
-			replaces = !rw.isKept()
-		case replaceNone:
-		default:
-			replaces = rw.isPage()
-		}
-		if replaces {
+		mode := rw.handler.Replace
+		if mode == replaceAll && !rw.isKept() || mode != replaceNone && rw.isPage() {
 			return true
 		}
 		rw.decision.decide(report.Passed, intercepted)
@@ -306,8 +299,6 @@ var (
 	_ io.ReaderFrom       = (*responseWriter)(nil)
 	_ http.Flusher        = flushingWriter{}
 	_ http.Hijacker       = hijackingWriter{}
-	_ interface {
-		http.Flusher
-		http.Hijacker
-	} = flushingHijackingWriter{}
+	_ http.Flusher        = flushingHijackingWriter{}
+	_ http.Hijacker       = flushingHijackingWriter{}
 )
