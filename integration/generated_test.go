@@ -248,8 +248,10 @@ func (s generatedSite) difference(method, uri string, with, without seenResponse
 		return ""
 	case without == "*fmt.wrapError": // malformed, because a handler added to the header of another
 		return ""
-	case !s.isOutermost && (came != "" || without == "*errors.errorString"):
-		return "" // what it writes may not arrive, and intercept panics over the end of a chain
+	case !s.isOutermost && came != "": // what it writes may not arrive
+		return ""
+	case without == "*errors.errorString" && (!s.isOutermost || s.has("handle_errors")):
+		return "" // an error route may abort, and intercept panics over the end of a chain
 	case came == "", !wants && !s.has("not_found"):
 		return "This has to pass."
 	case !with.isPage(method, uri, ""):
