@@ -73,7 +73,7 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 		maps.Copy(header, rw.replaced.header)
 	}
 	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
-	if rw.replaced != nil {
+	if rw.replaced != nil && rw.replaced.cause == report.Response {
 		rw.restoreSiteHeader()
 	}
 
@@ -109,11 +109,11 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 func (rw *responseWriter) restoreSiteHeader() {
 	header := rw.Header()
 	for i, field := range siteFields {
-		switch values := rw.siteHeader[i]; {
-		case values == nil:
+		switch value := rw.siteHeader[i]; {
+		case value == "":
 			delete(header, field)
 		case field != "Server" || header[field] != nil:
-			header[field] = values
+			header[field] = []string{value}
 		}
 	}
 }

@@ -29,6 +29,7 @@ type exchange struct {
 	sent    []string // status lines with their header, bytes of the body, and flushes
 
 	begun        bool
+	nothing      bool        // a status 0 came, and what follows is made of nothing
 	status       int         // the final one, if a handler said it
 	statusHeader http.Header // when it did
 
@@ -54,10 +55,11 @@ func (e *exchange) Header() http.Header { return e.header }
 func (e *exchange) WriteHeader(status int) {
 	length := e.header.Get("Content-Length")
 	switch {
-	case e.begun:
+	case e.begun, e.nothing:
 	case status == 103:
 		e.sent = append(e.sent, fmt.Sprint(status, e.header))
 	case status == 0 && e.reachedEnd():
+		e.nothing, e.statusHeader = true, e.header.Clone()
 	case status == 200 && e.reachedEnd() && (length == "" || length == "0"):
 	default:
 		e.status, e.statusHeader = status, e.header.Clone()
@@ -66,14 +68,14 @@ func (e *exchange) WriteHeader(status int) {
 }
 
 func (e *exchange) begin(status int) {
-	if !e.begun {
+	if !e.begun && !e.nothing {
 		e.begun = true
 		e.sent = append(e.sent, fmt.Sprint(status, e.header))
 	}
 }
 
 func (e *exchange) Write(p []byte) (int, error) {
-	if len(p) > 0 {
+	if len(p) > 0 && !e.nothing {
 		e.begin(200)
 		e.sent = append(e.sent, string(p))
 	}
@@ -89,12 +91,16 @@ func (e *exchange) ReadFrom(r io.Reader) (int64, error) {
 }
 
 func (e *exchange) FlushError() error {
-	e.begin(200)
-	e.sent = append(e.sent, "flush")
+	if e.begin(200); !e.nothing {
+		e.sent = append(e.sent, "flush")
+	}
 	return nil
 }
 
 func (e *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if e.nothing {
+		return nil, nil, errors.New("the 404 page replaced this response")
+	}
 	e.begun = true
 	e.sent = append(e.sent, "hijack")
 	return nil, nil, nil
@@ -177,8 +183,10 @@ func FuzzHandler(f *testing.F) {
 		{20, 22},
 		{21, 11, 19, 20},
 		{27, 22},
+		{6, 10, 22},
 		{14, 27, 22},
 		{21, 11, 27, 17},
+		{21, 11, 7, 17, 19, 20, 23},
 	} {
 		f.Add(steps, false)
 		f.Add(steps, true)
@@ -201,6 +209,8 @@ func FuzzHandler(f *testing.F) {
 		cause := ""
 		switch {
 		case without.panic != nil && without.panic != http.ErrAbortHandler: // it passes
+		case without.nothing && !without.begun:
+			cause = "unanswered"
 		case replaced:
 			cause = "response"
 		case without.begun || without.panic != nil:
@@ -212,13 +222,13 @@ func FuzzHandler(f *testing.F) {
 		if replaced || cause != "" {
 			want.sent = slices.DeleteFunc(want.sent, func(sent string) bool { return !strings.HasPrefix(sent, "103") })
 		}
-		if replaced {
+		if replaced || without.nothing {
 			want.header = without.statusHeader
+		}
+		if cause != "" {
 			maps.DeleteFunc(want.header, func(field string, _ []string) bool {
 				return oldBodyPattern.MatchString(field) || strings.HasPrefix(field, http.TrailerPrefix)
 			})
-		}
-		if cause != "" {
 			body := testcaddy.TextPage("GET", "http://a.test/x", "")
 			want.header["Content-Type"] = []string{"text/plain; charset=utf-8"}
 			want.header["Content-Length"] = []string{fmt.Sprint(len(body))}

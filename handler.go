@@ -33,7 +33,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	case rw.state == passed:
 		return err
 	case rw.state == replaced: // whatever the error is
-		rw.answer(report.Response, failure)
+		rw.answer(rw.replaced.cause, failure)
 	case rw.state == bare:
 		rw.answer(report.Error, failure)
 	case failure != nil && !isNotFound(failure):

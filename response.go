@@ -17,9 +17,8 @@ import (
 )
 
 // responseWriter passes a response on as it comes, unless it is a 404 page: then nothing of it leaves, and the page is
-// written in its place once the next handler has returned. It buffers nothing.
-//
-// A handler may keep its writer after it returned, so there is a new one for each request.
+// written in its place once the next handler has returned. It buffers nothing. A handler may keep its writer after it
+// returned, so there is a new one for each request.
 type responseWriter struct {
 	caddyhttp.ResponseWriterWrapper
 	handler *Handler // its configuration
@@ -33,8 +32,8 @@ type responseWriter struct {
 	isForProgram  bool // a 404 response came whose type `replace pages` lets pass
 	isReplaceable bool // a 404 response came that `replace pages` replaces
 
-	siteHeader  [len(siteFields)][]string // their values on entry
-	errorHeader http.Header               // on entry, if an error route is for a 404
+	siteHeader  [len(siteFields)]string // their values on entry, as one line, because header changes values in place
+	errorHeader http.Header             // on entry, if an error route is for a 404
 
 	decision *decision // of all not_found handlers of the request
 	own      decision  // which it is in the first of them
@@ -52,6 +51,7 @@ const (
 
 // replacedResponse is what is left of a response that the page replaces.
 type replacedResponse struct {
+	cause    report.Outcome
 	header   http.Header // as it was when the response began
 	drained  int64       // bytes of the body
 	deadline time.Time   // from when on a write fails
@@ -71,7 +71,7 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, h *Handler) *resp
 		repl.Map(rw.own.placeholder)
 	}
 	for i, field := range siteFields {
-		rw.siteHeader[i] = w.Header()[field]
+		rw.siteHeader[i] = strings.Join(w.Header()[field], ", ")
 	}
 	if isNotFound(errorOfRoute(r)) {
 		rw.errorHeader = maps.Clone(w.Header())
@@ -108,13 +108,18 @@ func (rw *responseWriter) WriteHeader(status int) {
 		return // as net/http, which takes the first status
 	case pending:
 		switch {
-		case rw.isUnanswered(status):
+		case status == 0 && rw.request.isUnhandled():
+			// What follows is made of nothing. intercept and vulcain write the status that they recorded, over which
+			// net/http would panic; vulcain writes a body, too.
+			rw.replace(report.Unanswered)
+			return
+		case status == http.StatusOK && rw.isUnanswered():
 			return
 		case status == http.StatusNotFound && rw.isBareStatus():
 			rw.state = bare
 			return
 		case status == http.StatusNotFound && rw.replaces():
-			rw.replace()
+			rw.replace(report.Response)
 			return
 		}
 	}
@@ -124,15 +129,11 @@ func (rw *responseWriter) WriteHeader(status int) {
 	rw.ResponseWriter.WriteHeader(status)
 }
 
-// isUnanswered reports whether a status stands for no answer at all. Two kinds of middlewares turn no answer
-// into a status. intercept and vulcain write the status 0 that they recorded, which net/http would panic over.
-// templates and replace-response write a 200 for an empty buffer; a body that follows implies it.
-func (rw *responseWriter) isUnanswered(status int) bool {
-	if status == http.StatusOK {
-		length := rw.Header().Get("Content-Length")
-		return (length == "" || length == "0") && rw.request.isUnhandled()
-	}
-	return status == 0 && rw.request.isUnhandled()
+// isUnanswered reports whether a 200 stands for no answer at all: templates and replace-response write one for an empty
+// buffer. A body that follows implies it.
+func (rw *responseWriter) isUnanswered() bool {
+	length := rw.Header().Get("Content-Length")
+	return (length == "" || length == "0") && rw.request.isUnhandled()
 }
 
 // reachedEnd reports whether the request reached the end of the chain, where Caddy marks it. The response routes
@@ -195,9 +196,9 @@ func isForPeople(method string, header http.Header) bool {
 
 // replace makes the page take the place of the response, of which nothing leaves from now on. The header is kept as it is
 // now, because what the handler sets later are trailers.
-func (rw *responseWriter) replace() {
+func (rw *responseWriter) replace(cause report.Outcome) {
 	rw.state = replaced
-	rw.replaced = &replacedResponse{header: rw.Header().Clone(), deadline: time.Now().Add(maxDrainTime)}
+	rw.replaced = &replacedResponse{cause: cause, header: rw.Header().Clone(), deadline: time.Now().Add(maxDrainTime)}
 }
 
 // A replaced body is drained, so that the connection to the upstream can be reused. The client waits for that, so it

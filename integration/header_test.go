@@ -236,6 +236,11 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 	handle /none/* {
 		header Server mine
 	}
+	header /changed/* Content-Language fr
+	handle /changed/* {
+		header >Content-Language fr en
+		respond "theirs" 404
+	}
 	handle /removed/* {
 		header -Server
 		reverse_proxy APP
@@ -258,6 +263,7 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 			"/proxied":       {ownPolicy, "", "", "Caddy"},
 			"/no-server":     {ownPolicy, "", "", ""},
 			"/removed/x":     {ownPolicy, "", "", ""},
+			"/changed/x":     {ownPolicy, "", "fr", "Caddy"}, // header changes values in place
 			"/sets/x":        {"default-src site.test", "default-src site-ro.test", "fr", "Caddy"},
 			"/sets/nothing":  {"default-src site.test", "default-src site-ro.test", "fr", "Caddy"},
 		} {
