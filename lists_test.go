@@ -94,7 +94,11 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	// the formats
 	equal("the documentation of Formats", names("`(\\w+)`", docs["Formats"]), page.Formats())
 	var inTable, inTests []string
-	for _, row := range table(t, readme, "## Representations") {
+	representations, err := os.ReadFile("docs/representations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range table(t, string(representations), "## Formats") {
 		inTable = append(inTable, strings.Trim(row[0], "`"))
 		for mediaType := range strings.SplitSeq(row[1], ", ") {
 			rec := httptest.NewRecorder()
@@ -102,11 +106,11 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := rec.Header().Get("Content-Type"); got != row[2] {
-				t.Errorf("for %s, the README has %s, but the page is %s", mediaType, row[2], got)
+				t.Errorf("for %s, docs/representations.md has %s, but the page is %s", mediaType, row[2], got)
 			}
 		}
 	}
-	equal("the README's table of formats", inTable, page.Formats())
+	equal("the table of docs/representations.md", inTable, page.Formats())
 	for _, f := range testcaddy.Formats {
 		inTests = append(inTests, f.Name)
 	}
