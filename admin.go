@@ -2,7 +2,6 @@ package notfound
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -20,13 +19,13 @@ func init() {
 
 // adminReport serves the report of missing addresses on Caddy's admin API:
 //
-//	GET    /not_found/report?limit=20&link=own&host=www.example.com
+//	GET    /not_found/report?limit=20&link=own&why=response&host=www.example.com
 //	DELETE /not_found/report
 //
-// GET returns the report as JSON, the most frequent address first: all addresses or `limit` of them; with `link` only
-// those that an own link led to, another one, or any; and with `host` only those of that host, on any port or on the one
-// that it has. A report that lacks addresses for that says that it is partial. DELETE returns the whole report and begins
-// it again, in one step.
+// GET returns the report as JSON: all addresses, or the first `limit` of each kind of link; with `link` only those of this
+// kind (own, other or none); with `why` only those that had this outcome; and with `host` only those of that host, on any
+// port or on the one that it has. A report that lacks addresses for that says that it is partial. DELETE returns the whole
+// report and starts over, in one step.
 type adminReport struct{}
 
 const reportPath = "/not_found/report"
@@ -49,38 +48,33 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 	case http.MethodGet:
 		f, err := report.ParseFilter(r.URL.RawQuery)
 		if err != nil {
-			return caddy.APIError{HTTPStatus: http.StatusBadRequest, Err: err}
+			return refuse(http.StatusBadRequest, "%w", err)
 		}
 		s, ok := missed.Snapshot()
 		f.Apply(&s)
 		return writeReport(w, s, ok)
 	case http.MethodDelete:
 		if r.URL.RawQuery != "" { // what it left out would be lost
-			return caddy.APIError{
-				HTTPStatus: http.StatusBadRequest,
-				Err:        fmt.Errorf("DELETE takes no parameters, not %q: it returns the whole report and begins it again", r.URL.RawQuery),
-			}
+			return refuse(http.StatusBadRequest, "DELETE takes no parameters, not %q: it returns the whole report and starts over", r.URL.RawQuery)
 		}
 		s, ok := missed.Take()
 		return writeReport(w, s, ok)
 	default:
 		w.Header().Set("Allow", "GET, DELETE")
-		return caddy.APIError{
-			HTTPStatus: http.StatusMethodNotAllowed,
-			Err:        fmt.Errorf("method %s is not allowed; use GET or DELETE", r.Method),
-		}
+		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET or DELETE", r.Method)
 	}
 }
 
 func writeReport(w http.ResponseWriter, s report.Report, ok bool) error {
 	if !ok {
-		return caddy.APIError{
-			HTTPStatus: http.StatusNotFound,
-			Err:        errors.New("no not_found handler has report enabled; give one the option report"),
-		}
+		return refuse(http.StatusNotFound, "no not_found handler has report enabled; give one the option report")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(s)
+}
+
+func refuse(status int, format string, args ...any) error {
+	return caddy.APIError{HTTPStatus: status, Err: fmt.Errorf(format, args...)}
 }
 
 // Interface guards

@@ -24,10 +24,10 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	asked, repl := rw.request.asked(), rw.request.replacer()
 	p := h.pages.Make(asked, repl)
 	defer p.Free()
-	link := report.LinkOf(rw.request.referer, p.URI, asked.Authority)
-	h.counter[cause][link].Inc()
+	miss := rw.miss(p.URI, asked.Authority, cause)
+	h.counter[cause][miss.Link].Inc()
 	if rw.decision.report() && h.Report {
-		missed.Add(report.Miss{Address: p.URI, Referer: rw.request.referer, Link: link, Outcome: cause})
+		missed.Add(miss)
 	}
 	rep := h.pages.Represent(p, rw.request.accept, repl)
 	if rep.TemplateError != nil {
@@ -44,22 +44,6 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
 		logPage(e, cause, asked.Method, p.URI, rep.Format, err)
 	}
-}
-
-// countPassed counts a 404 response that passed in the report, unless an inner not_found has counted it, or wrote it.
-func (rw *responseWriter) countPassed() {
-	if !rw.decision.report() {
-		return
-	}
-	var b [512]byte // for most addresses
-	asked := rw.request.asked()
-	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer())
-	outcome := report.Passed
-	if rw.isReplaceable {
-		outcome = report.Replaceable
-	}
-	link := report.LinkOf(rw.request.referer, address, asked.Authority)
-	missed.Add(report.Miss{Address: address, Referer: rw.request.referer, Link: link, Outcome: outcome})
 }
 
 // logPage and logTemplateError are functions of their own because zap's fields would need so much of the stack that many a

@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,6 +17,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -130,6 +132,36 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	if usage, want := cmd.Flag("formats").Usage, strings.Join(page.Formats(), ", "); !strings.HasSuffix(usage, ": "+want) {
 		t.Errorf("the help of --formats is %q, want the list %s", usage, want)
 	}
+
+	// the outcomes and the kinds of links
+	var outcomes, links []string
+	for o := range report.NumOutcomes {
+		outcomes = append(outcomes, o.String())
+	}
+	for l := range report.NumLinks {
+		links = append(links, l.String())
+	}
+	reportPage, err := os.ReadFile("docs/report.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	firstCells := func(section string) (cells []string) {
+		for _, row := range table(t, string(reportPage), section) {
+			cells = append(cells, strings.Trim(row[0], "`"))
+		}
+		return cells
+	}
+	example, err := json.Marshal(report.Report{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal("docs/report.md", firstCells("## What is counted"), outcomes)
+	equal("docs/report.md", firstCells("## Three kinds of links"), links)
+	equal("the JSON of a report", names(`"(\w+)":\{"count"`, strings.Replace(string(example), `"links":{`, "", 1)), links)
+	equal("the JSON of outcomes", names(`"(\w+)":0[,}]`, regexp.MustCompile(`"outcomes":\{([^}]*)\}`).FindString(string(example))), outcomes)
+	why, link := reportCommand().Flag("why").Usage, reportCommand().Flag("link").Usage
+	equal("--why", regexp.MustCompile(`, | or `).Split(why[strings.Index(why, ": ")+2:], -1), outcomes)
+	equal("--link", regexp.MustCompile(`, | or `).Split(link[strings.Index(link, ": ")+2:], -1), links)
 
 	// the formats in prose
 	words := map[string]string{"text": "plain text", "html": "HTML", "markdown": "Markdown", "json": "JSON", "problem": "problem details", "xml": "XML"}

@@ -17,7 +17,7 @@ func TestHandlersShareTheCounter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counter[report.Error][report.OwnLink].Inc()
+		counter[report.Error][report.Own].Inc()
 	}
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {

@@ -88,7 +88,7 @@ type Handler struct {
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves
 	// at `/not_found/report` and `caddy not-found report` prints. It is kept in memory, for the whole
 	// process and across config reloads, for at most 1,000 addresses (host and path, without the query and
-	// the fragment).
+	// the fragment) of each kind of link: own, other and none.
 	// Default: false.
 	Report bool `json:"report,omitempty"`
 

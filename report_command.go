@@ -9,12 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -24,62 +23,61 @@ import (
 
 func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "report [--address <interface>]... [--config <path> [--adapter <name>]] [--limit <n>] [--link own|other|any] [--host <host>] [--json] [--reset] [<file>...]",
+		Use: "report [--address <interface>]... [--config <path> [--adapter <name>]] [--limit <n>] [--link own|other|none] " +
+			"[--why <outcome>] [--host <host>] [--json|--csv] [--reset] [<file>...]",
 		Short: "Prints the report of missing addresses",
 		Long: `
-Prints which addresses a running Caddy misses most: how often, why, how many
-requests came from links on pages of the same host, which are broken links of
-your own, how many from other links, and the last of the own links, or of the
-others if there are none. The handlers that count have the option report.
+Prints which addresses a running Caddy misses most, in a section for each kind
+of link that leads to them. Own links are on pages of the same host: correct
+the page. Other links are elsewhere: redirect what is frequent. The rest has no
+link: what is typed, bookmarked, fetched by a program, or asked for by a
+scanner. The handlers that count have the option report. Times are local.
 
-Unanswered, error and response are the causes of the pages that were written.
-A 404 response that passed is replaceable if 'replace pages' would have
-replaced it, and else passed.
+Unanswered, error and response say why a page was written. A 404 response that
+passed is replaceable if 'replace pages' would have replaced it, and else
+passed. A range of counts, as in 39-42, means that the address may have taken
+over a part of another one's counter.
 
 The report comes from Caddy's admin API, at the default address, at
---address, or at the one in the config file. A range of counts, as in 39-42,
-means that the address may have taken over a part of another one's counter.
+--address, or at the one in the config file. Files have reports in JSON (- is
+standard input). Several reports become one: give each address once, or it
+counts twice. If one of them cannot be read, nothing is printed.
 
-With several --address flags, or files with reports in JSON (- is standard
-input), the reports of many Caddys become one. If one of them cannot be read,
-nothing is printed. A report from which --limit, --link or --host left
-addresses out cannot be merged; write a whole one with --json --limit 0.
+--link, --why and --host choose addresses. A --host without a port, such as
+localhost or ::1, is that host on every port. --limit is for each kind of link;
+with --json and --csv, it is 0 by default. A report from which addresses were
+left out cannot be merged. The times of --csv are in UTC.
 
-With --link own, only addresses that an own link led to are printed; a --link
-may also be other or any. A --host without a port, such as localhost or ::1, is
-that host on every port.
-
-With --reset, counting begins again, once every Caddy has been asked. No
-request is lost: what is printed is the whole report up to that moment, and so
---limit, --link, --host and files are refused. What cannot be printed is
-written to a file for each Caddy, which the error names.
+With --reset, Caddy starts over. No request is lost: the whole report up to
+that moment is printed, and so files, several addresses, --csv, --limit,
+--link, --why and --host are refused. What cannot be printed is written to a
+file, which the error names.
 `,
 		Example: "caddy not-found report --link own --limit 10\n" +
-			"kubectl exec pod-1 -- caddy not-found report --json --limit 0 | caddy not-found report --address localhost:2019 -",
+			"kubectl exec pod-1 -- caddy not-found report --json | caddy not-found report --address localhost:2019 -",
 		Args: cobra.ArbitraryArgs,
-		RunE: caddycmd.WrapCommandFuncForCobra(cmdReport),
+		RunE: caddycmd.WrapCommandFuncForCobra(func(fl caddycmd.Flags) (int, error) {
+			if err := printMissed(fl); err != nil {
+				return caddy.ExitCodeFailedStartup, err
+			}
+			return caddy.ExitCodeSuccess, nil
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringArray("address", nil, "The address of the administration API, if not the default; may be given several times")
 	flags.StringP("config", "c", "", "The configuration file with the address of the administration API")
 	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
-	flags.IntP("limit", "n", 20, "How many addresses to print; 0 is all of them")
-	flags.String("link", "", "Only addresses that such a link led to: own, other or any")
+	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them")
+	flags.String("link", "", "Only addresses that were missed by such a link: own, other or none")
+	flags.String("why", "", "Only addresses with such an outcome: unanswered, error, response, passed or replaceable")
 	flags.String("host", "", "Only addresses of this host")
-	flags.Bool("json", false, "Print JSON instead of a table")
-	flags.Bool("reset", false, "Reset the report after printing it, whole")
+	flags.Bool("json", false, "Print JSON instead of text")
+	flags.Bool("csv", false, "Print CSV instead of text")
+	flags.Bool("reset", false, "Reset the report, and print it whole")
 	return cmd
 }
 
-func cmdReport(fl caddycmd.Flags) (int, error) {
-	if err := printMissed(fl); err != nil {
-		return caddy.ExitCodeFailedStartup, err
-	}
-	return caddy.ExitCodeSuccess, nil
-}
-
-// printMissed prints one report of the reports of all Caddys and files. With --reset, every Caddy has been asked before the
-// first one begins again.
+// printMissed prints one report of the reports of all Caddy instances and files.
 func printMissed(fl caddycmd.Flags) error {
 	filter, err := filterOfFlags(fl)
 	if err != nil {
@@ -89,60 +87,38 @@ func printMissed(fl caddycmd.Flags) error {
 	if err != nil {
 		return err
 	}
-	sources := slices.Concat(addresses, fl.Args())
-	for i, source := range sources {
-		if slices.Contains(sources[:i], source) {
-			return fmt.Errorf("%q is given twice, and would be counted twice; give it once", source)
-		}
+	r, err := readReports(fl, addresses)
+	switch {
+	case err != nil:
+		return err
+	case fl.Bool("reset"):
+		return resetReport(addresses[0], fl)
 	}
-
-	var reports []report.Report
-	for _, address := range addresses {
-		r, _, err := askReport(address, http.MethodGet)
-		if err != nil {
-			return err
-		}
-		reports = append(reports, r)
-	}
-	for _, file := range fl.Args() {
-		r, err := readReport(file)
-		if err != nil {
-			return err
-		}
-		reports = append(reports, r)
-	}
-	r, err := report.Merge(reports...)
-	if err != nil {
-		return fmt.Errorf("merging the reports: %w", err)
-	}
-	if fl.Bool("reset") {
-		return printAndReset(addresses, fl.Bool("json"))
-	}
-	filter.Apply(&r)
-	return printReport(r, fl.Bool("json"), terminalWidth())
+	return printReport(r, filter, fl)
 }
 
 // filterOfFlags returns the filter of the flags. With --reset, there is none: what it left out would be lost.
 func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
-	limit, reset := fl.Int("limit"), fl.Bool("reset")
-	if limit < 0 {
-		return filter, fmt.Errorf("limit: %d is negative; 0 is all addresses", limit)
+	if fl.Bool("csv") && (fl.Bool("json") || fl.Bool("reset")) {
+		return filter, errors.New("csv: it cannot be combined with --json or --reset")
 	}
-	if reset && fl.NArg() > 0 {
-		return filter, fmt.Errorf("reset: %q is a file, which cannot begin again; leave it out", fl.Arg(0))
+	addresses, _ := fl.GetStringArray("address")
+	if fl.Bool("reset") && (fl.NArg() > 0 || len(addresses) > 1) {
+		return filter, errors.New("reset: it is for one Caddy; leave out files and other addresses")
 	}
-	if reset && (fl.Changed("limit") && limit > 0 || fl.Changed("link") || fl.Changed("host")) {
-		return filter, errors.New("reset: it prints the whole report, because what it left out would be lost; leave out --limit, --link and --host")
-	}
-	if limit > 0 {
-		err = filter.Set("limit", strconv.Itoa(limit))
-	}
-	for _, name := range []string{"link", "host"} {
-		if err == nil && fl.Changed(name) {
-			err = filter.Set(name, fl.String(name))
+	for _, name := range []string{"limit", "link", "why", "host"} {
+		value := fl.Lookup(name).Value.String()
+		switch {
+		case fl.Changed(name) && fl.Bool("reset"):
+			return filter, fmt.Errorf("reset: it prints the whole report, because what is left out would be lost; leave out --%s", name)
+		case !fl.Changed(name) && (name != "limit" || fl.Bool("json") || fl.Bool("csv") || fl.Bool("reset")), name == "limit" && value == "0":
+			continue
+		}
+		if err := filter.Set(name, value); err != nil {
+			return filter, err
 		}
 	}
-	return filter, err
+	return filter, nil
 }
 
 // adminAddresses returns the addresses of the admin APIs that are asked.
@@ -151,9 +127,12 @@ func adminAddresses(fl caddycmd.Flags) ([]string, error) {
 	if fl.Changed("address") && len(addresses) == 0 {
 		addresses = []string{""} // which is refused
 	}
-	for _, address := range addresses {
+	for i, address := range addresses {
 		if _, err := parseAddress(address); err != nil {
 			return nil, fmt.Errorf("address: %w", err)
+		}
+		if slices.Contains(addresses[:i], address) {
+			return nil, fmt.Errorf("address: %q is given twice, and would be counted twice; give it once", address)
 		}
 	}
 	if len(addresses) > 0 || fl.NArg() > 0 && !fl.Changed("config") {
@@ -166,121 +145,126 @@ func adminAddresses(fl caddycmd.Flags) ([]string, error) {
 	return []string{address}, nil
 }
 
-// readReport reads the report in a file, or in standard input.
-func readReport(file string) (report.Report, error) {
-	var body []byte
-	var err error
-	if file == "-" {
-		file = "standard input"
-		body, err = io.ReadAll(os.Stdin)
-	} else {
-		body, err = os.ReadFile(file)
+// readReports returns one report of those of all admin APIs and files.
+func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err error) {
+	var reports []report.Report
+	for _, address := range addresses {
+		if r, err = askReport(address); err != nil {
+			return r, err
+		}
+		reports = append(reports, r)
 	}
-	if err != nil {
-		return report.Report{}, fmt.Errorf("reading a report: %w", err)
+	var files []os.FileInfo
+	for _, name := range fl.Args() {
+		file := os.Stdin
+		if name != "-" {
+			if file, err = os.Open(name); err != nil {
+				return r, fmt.Errorf("reading a report: %w", err)
+			}
+			defer file.Close()
+		}
+		info, err := file.Stat()
+		if err != nil {
+			return r, fmt.Errorf("reading a report: %w", err)
+		}
+		if slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+			return r, fmt.Errorf("%q is given twice, and would be counted twice; give it once", name)
+		}
+		files = append(files, info)
+		if r, _, err = readReport("the report in "+file.Name(), file); err != nil {
+			return r, err
+		}
+		reports = append(reports, r)
 	}
-	r, err := report.Parse(body)
-	if err != nil {
-		return report.Report{}, fmt.Errorf("the report in %s: %w", file, err)
+	if r, err = report.Merge(reports...); err != nil {
+		return r, fmt.Errorf("merging the reports: %w", err)
 	}
 	return r, nil
 }
 
-// printAndReset has the reports begin again, and prints what they were by then. What it cannot print is in files of its own.
-func printAndReset(addresses []string, asJSON bool) error {
-	var reports []report.Report
-	bodies := make(map[string][]byte) // by address
-	err := func() error {
-		for _, address := range addresses {
-			r, body, err := askReport(address, http.MethodDelete)
-			signal.Ignore(os.Interrupt, syscall.SIGPIPE) // nothing but this process has the report any more
-			bodies[address] = body
-			if err != nil {
-				return err
-			}
-			reports = append(reports, r)
-		}
-		r, err := report.Merge(reports...)
-		if err != nil {
-			return fmt.Errorf("merging the reports: %w", err)
-		}
-		return printReport(r, asJSON, 0)
-	}()
-	if err == nil {
-		return nil
+// readReport reads a report, and returns it as it came as well, even if it breaks off.
+func readReport(what string, from io.Reader) (r report.Report, body []byte, err error) {
+	if body, err = io.ReadAll(from); err == nil {
+		r, err = report.Parse(body)
 	}
-	for _, address := range addresses {
-		if len(bodies[address]) == 0 {
-			continue
-		}
-		file, saveErr := saveReport(bodies[address])
-		if saveErr != nil {
-			err = fmt.Errorf("%w; saving the report of %s, now that counting has begun again: %w", err, address, saveErr)
-		} else {
-			err = fmt.Errorf("%w; at %s, counting has begun again, and what was counted before is in %s", err, address, file)
-		}
-	}
-	return err
-}
-
-// saveReport writes a report to a file of its own.
-func saveReport(body []byte) (name string, err error) {
-	f, err := os.CreateTemp("", "not-found-report-*.json")
 	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(body)
-	return f.Name(), errors.Join(err, f.Close())
-}
-
-// askReport gets the report of a running Caddy, parsed and as it came.
-func askReport(address, method string) (r report.Report, body []byte, err error) {
-	body, err = askAdmin(address, method)
-	if err != nil {
-		return r, body, err
-	}
-	if r, err = report.Parse(body); err != nil {
-		err = fmt.Errorf("the report of %s: %w", address, err)
+		err = fmt.Errorf("%s: %w", what, err)
 	}
 	return r, body, err
 }
 
-// askAdmin asks a running Caddy's admin API. If its answer breaks off, it returns what has come of it, too.
-func askAdmin(addr, method string) ([]byte, error) {
-	resp, err := caddycmd.AdminAPIRequest(addr, method, reportPath, nil, nil)
+// askReport returns the report of a running Caddy. One that does not answer in time fails.
+func askReport(address string) (report.Report, error) {
+	const limit = 10 * time.Second
+	type answer struct {
+		report.Report
+		error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		r, _, err := askAdmin(address, http.MethodGet)
+		answers <- answer{r, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.Report, a.error
+	case <-time.After(limit):
+		return report.Report{}, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
+	}
+}
+
+// resetReport has a report start over, and prints what it was by then. Nobody else has it any more, so what cannot be read
+// or printed is in a file.
+func resetReport(address string, fl caddycmd.Flags) error {
+	r, body, err := askAdmin(address, http.MethodDelete)
+	if err == nil {
+		err = printReport(r, report.Filter{}, fl)
+	}
+	if err == nil || len(body) == 0 {
+		return err
+	}
+	file, saveErr := os.CreateTemp("", "not-found-report-*.json")
+	if saveErr == nil {
+		_, saveErr = file.Write(body)
+		saveErr = errors.Join(saveErr, file.Close())
+	}
+	if saveErr != nil {
+		return fmt.Errorf("%w; saving the report of %s, now that counting has started over: %w", err, address, saveErr)
+	}
+	return fmt.Errorf("%w; at %s, counting has started over, and what was counted before is in %s", err, address, file.Name())
+}
+
+// askAdmin asks a running Caddy's admin API. An error may have the body of its answer, which is JSON if it is the API's, and
+// may be anything else.
+func askAdmin(address, method string) (r report.Report, body []byte, err error) {
+	resp, err := caddycmd.AdminAPIRequest(address, method, reportPath, nil, nil)
 	if err != nil {
-		// the error ends with the body of the response, which is JSON if it is the API's
 		var answer caddy.APIError
-		if _, body, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+body), &answer) == nil && answer.Message != "" {
-			return nil, fmt.Errorf("the admin API at %s: %s", addr, report.Printable(answer.Message))
+		if _, rest, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+rest), &answer) == nil && answer.Message != "" {
+			return r, nil, fmt.Errorf("the admin API at %s: %s", address, report.Printable(answer.Message))
 		}
-		return nil, fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %w", addr, err)
+		return r, nil, fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %s", address, report.Printable(err.Error()))
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		err = fmt.Errorf("reading the report of %s: %w", addr, err)
+	if method == http.MethodDelete {
+		signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE) // nothing but this process has the report any more
 	}
-	return body, err
+	return readReport("the report of "+address, resp.Body)
 }
 
-// terminalWidth returns the width of the terminal in columns. Where there is no terminal, nothing is cut.
-func terminalWidth() int {
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
-}
-
-// printReport prints a report in one piece, or fails.
-func printReport(r report.Report, asJSON bool, width int) (err error) {
-	if asJSON {
+// printReport prints what a filter chooses of a report.
+func printReport(r report.Report, filter report.Filter, fl caddycmd.Flags) (err error) {
+	switch {
+	case fl.Bool("json"):
+		filter.Apply(&r)
 		e := json.NewEncoder(os.Stdout)
 		e.SetIndent("", "\t")
 		err = e.Encode(r)
-	} else {
-		err = r.WriteTable(os.Stdout, width)
+	case fl.Bool("csv"):
+		filter.Apply(&r)
+		err = r.WriteCSV(os.Stdout)
+	default:
+		err = r.WriteText(os.Stdout, filter)
 	}
 	if err != nil {
 		return fmt.Errorf("printing the report: %w", err)

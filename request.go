@@ -22,6 +22,7 @@ type clientRequest struct {
 	authority       string // that the client addressed, perhaps none that a URL can have
 	accept, referer string
 	isHTTPS         bool
+	isEmptyDest     bool    // Sec-Fetch-Dest is empty: a script asks, and not for an element of its page
 	uri             *string // what the option uri says; nil: it is not set
 }
 
@@ -38,6 +39,9 @@ func newClientRequest(r *http.Request) clientRequest {
 	c.accept = strings.Join(r.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
 	if referer := r.Header["Referer"]; len(referer) > 0 {
 		c.referer = referer[0]
+	}
+	if dest := r.Header["Sec-Fetch-Dest"]; len(dest) > 0 {
+		c.isEmptyDest = dest[0] == "empty"
 	}
 	return c
 }

@@ -26,9 +26,12 @@ type responseWriter struct {
 	request clientRequest
 	outer   *responseWriter // of the not_found around this one
 
-	state                    state
-	passed404, isReplaceable bool // a 404 response passed that is to be counted; `replace pages` would have replaced it
-	replaced                 *replacedResponse
+	state    state
+	replaced *replacedResponse
+
+	passed404     bool // a 404 response passed that is to be counted
+	isForProgram  bool // a 404 response came whose type `replace pages` lets pass
+	isReplaceable bool // a 404 response came that `replace pages` replaces
 
 	siteHeader  [len(siteFields)][]string // their values on entry
 	errorHeader http.Header               // on entry, if an error route is for a 404
@@ -157,29 +160,17 @@ func (rw *responseWriter) begin() {
 // replaces reports whether the page takes the place of a 404 response. If it does not, the response passes all other
 // not_found handlers on its way, too: of one inside another the inner one decides.
 func (rw *responseWriter) replaces() bool {
-	intercepted := rw.request.isIntercepted()
+	mode, kept, intercepted := rw.handler.Replace, rw.isKept(), rw.request.isIntercepted()
+	rw.isForProgram = !isForPeople(rw.request.Method, rw.Header())
+	rw.isReplaceable = !kept && !rw.isForProgram
 	if !rw.decision.isDecided(intercepted) {
-		var replaces bool
-		switch rw.handler.Replace {
-		case replaceAll:
-			replaces = !rw.isKept()
-		case replaceNone:
-		default:
-			replaces = rw.isPage()
-		}
-		if replaces {
+		if mode == replaceAll && !kept || mode != replaceNone && rw.isReplaceable {
 			return true
 		}
 		rw.decision.decide(report.Passed, intercepted)
 	}
 	rw.passed404 = rw.handler.Report
-	rw.isReplaceable = rw.passed404 && rw.isPage()
 	return false
-}
-
-// isPage reports whether `replace pages` replaces a 404 response.
-func (rw *responseWriter) isPage() bool {
-	return !rw.isKept() && isForPeople(rw.request.Method, rw.Header())
 }
 
 // isKept reports whether a 404 response is never replaced.

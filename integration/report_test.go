@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +20,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// reporting is a Caddy with its admin API. The report belongs to the process, so each one begins it again.
+// reporting is a Caddy with its admin API. The report belongs to the process, so each one starts over.
 type reporting struct {
 	*testcaddy.Server
 	admin string // the address of the admin API
@@ -32,7 +31,7 @@ func startReporting(t *testing.T, sites string, options ...string) *reporting {
 	option, addr := testcaddy.Admin(t)
 	s := &reporting{testcaddy.Start(t, sites, append(options, option)...), addr}
 	if res := s.ask(t, "DELETE", "/not_found/report"); res.StatusCode != http.StatusOK {
-		t.Fatalf("beginning the report again: got %s %s", res.Status, res.Content)
+		t.Fatalf("starting the report over: got %s %s", res.Status, res.Content)
 	}
 	return s
 }
@@ -73,23 +72,19 @@ func (s *reporting) miss(t *testing.T, method, url string, fields ...string) {
 
 // missedAddress is an address in the report.
 type missedAddress struct {
+	Link      string         `json:"link"`
 	Host      string         `json:"host"`
 	Path      string         `json:"path"`
 	Count     int            `json:"count"`
 	Overcount int            `json:"overcount"`
 	Outcomes  map[string]int `json:"outcomes"`
-	Links     struct {
-		Own, Other struct {
-			Count int    `json:"count"`
-			Last  string `json:"last"`
-		}
-	} `json:"links"`
-	First time.Time `json:"first"`
-	Last  time.Time `json:"last"`
+	LastLink  string         `json:"last_link"`
+	First     time.Time      `json:"first"`
+	Last      time.Time      `json:"last"`
 }
 
-// summary says what was counted of an address, as in "a.test/x: 3 unanswered, 1 passed, 2 other from http://b.test/". The
-// times are left out.
+// summary says what was counted of an address, as in "other a.test/x: 3 unanswered, 1 passed; on http://b.test/". The times
+// are left out.
 func (a missedAddress) summary() string {
 	var parts []string
 	for _, outcome := range []string{"unanswered", "error", "response", "passed", "replaceable"} {
@@ -97,22 +92,30 @@ func (a missedAddress) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, outcome))
 		}
 	}
-	if own := a.Links.Own; own.Count > 0 {
-		parts = append(parts, fmt.Sprintf("%d own from %s", own.Count, own.Last))
+	s := a.Link + " " + a.Host + a.Path + ": " + strings.Join(parts, ", ")
+	if a.LastLink != "" {
+		s += "; on " + a.LastLink
 	}
-	if other := a.Links.Other; other.Count > 0 {
-		parts = append(parts, fmt.Sprintf("%d other from %s", other.Count, other.Last))
-	}
-	return a.Host + a.Path + ": " + strings.Join(parts, ", ")
+	return s
 }
 
 type missedReport struct {
-	Since     time.Time       `json:"since"`
-	Count     int             `json:"count"`
-	Capacity  int             `json:"capacity"`
-	Floor     int             `json:"floor"`
-	Partial   bool            `json:"partial"`
+	Since    time.Time `json:"since"`
+	Capacity int       `json:"capacity"`
+	Partial  bool      `json:"partial"`
+	Links    map[string]struct {
+		Count    int            `json:"count"`
+		Floor    int            `json:"floor"`
+		Outcomes map[string]int `json:"outcomes"`
+	} `json:"links"`
 	Addresses []missedAddress `json:"addresses"`
+}
+
+func (r missedReport) count() (n int) {
+	for _, total := range r.Links {
+		n += total.Count
+	}
+	return n
 }
 
 // report reads the report. Its counts must add up.
@@ -181,39 +184,44 @@ func TestReportSaysWhatIsMissed(t *testing.T) {
 	s.miss(t, "POST", old+"?error", "Referer: https://www.example.com/blog?token=secret#x")
 	s.miss(t, "GET", old+"?error", "Referer: https://search.example/?q=token")
 	s.miss(t, "GET", old+"?page", "Referer: "+old+"?page") // which is the address itself
-	s.miss(t, "GET", old+"?json", "Referer: /relative")
+	s.miss(t, "GET", old+"?json", "Referer: https://www.example.com/shop")
 	s.miss(t, "GET", "http://none.test/%3C&?page", "Referer: https://none.test/blog")
 	s.Get(t, old) // over a connection that stays
 
 	res := s.ask(t, "GET", "/not_found/report")
 	end := time.Now()
-	const want = `{"since":TIME,"count":8,"capacity":1000,"floor":0,"addresses":[` +
-		`{"host":"www.example.com","path":"/old","count":7,"overcount":0,` +
-		`"outcomes":{"unanswered":3,"error":2,"response":1,"passed":1,"replaceable":0},` +
-		`"links":{"own":{"count":2,"last":"https://www.example.com/blog"},"other":{"count":1,"last":"https://search.example/"}},"first":TIME,"last":TIME},` +
-		`{"host":"none.test","path":"/%3C\u0026","count":1,"overcount":0,` +
+	const want = `{"since":TIME,"capacity":1000,"links":{` +
+		`"own":{"count":3,"floor":0,"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":1}},` +
+		`"other":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0}},` +
+		`"none":{"count":4,"floor":0,"outcomes":{"unanswered":2,"error":0,"response":1,"passed":1,"replaceable":0}}},"addresses":[` +
+		`{"link":"own","host":"www.example.com","path":"/old","count":2,"overcount":0,` +
+		`"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"last_link":"https://www.example.com/blog","first":TIME,"last":TIME},` +
+		`{"link":"own","host":"none.test","path":"/%3C\u0026","count":1,"overcount":0,` +
 		`"outcomes":{"unanswered":0,"error":0,"response":0,"passed":0,"replaceable":1},` +
-		`"links":{"own":{"count":1,"last":"https://none.test/blog"},"other":{"count":0,"last":""}},"first":TIME,"last":TIME}]}` + "\n"
+		`"last_link":"https://none.test/blog","first":TIME,"last":TIME},` +
+		`{"link":"other","host":"www.example.com","path":"/old","count":1,"overcount":0,` +
+		`"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"last_link":"https://search.example/","first":TIME,"last":TIME},` +
+		`{"link":"none","host":"www.example.com","path":"/old","count":4,"overcount":0,` +
+		`"outcomes":{"unanswered":2,"error":0,"response":1,"passed":1,"replaceable":0},` +
+		`"last_link":"https://www.example.com/shop","first":TIME,"last":TIME}]}` + "\n"
 	if got := regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`).ReplaceAllString(res.Content, "TIME"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	r := s.report(t, "")
-	first, second := r.Addresses[0], r.Addresses[1]
-	for i, times := range [][2]time.Time{
-		{begin, r.Since}, {r.Since, first.First}, {first.First, second.First}, {second.Last, first.Last}, {first.Last, end},
-	} {
-		if times[1].Before(times[0]) {
-			t.Errorf("time %d: %s is before %s", i, times[1], times[0])
+	for _, a := range r.Addresses {
+		for i, times := range [][2]time.Time{{begin, r.Since}, {r.Since, a.First}, {a.First, a.Last}, {a.Last, end}} {
+			if times[1].Before(times[0]) {
+				t.Errorf("%s, time %d: %s is before %s", a.summary(), i, times[1], times[0])
+			}
 		}
-	}
-	if second.First != second.Last {
-		t.Errorf("what was missed once was missed first at %s and last at %s", second.First, second.Last)
 	}
 }
 
 // TestReportParameters has addresses of several hosts and ports. Three of them have a link.
 func TestReportParameters(t *testing.T) {
-	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\nerror /6 404\n}")
 	s.miss(t, "GET", "http://[2001:DB8::1]/4")
 	s.miss(t, "GET", "http://[2001:db8::1]:8080/5")
 	s.miss(t, "GET", "http://localhost:81/6")
@@ -225,76 +233,56 @@ func TestReportParameters(t *testing.T) {
 	s.miss(t, "GET", "http://a.test/2")
 	s.miss(t, "GET", "http://b.test/3", "Referer: http://b.test/")
 	const (
-		one   = "a.test/1: 2 unanswered, 2 other from http://b.test/"
-		two   = "a.test/2: 1 unanswered"
-		three = "b.test/3: 1 unanswered, 1 own from http://b.test/"
-		four  = "[2001:db8::1]/4: 1 unanswered"
-		five  = "[2001:db8::1]:8080/5: 1 unanswered"
-		six   = "localhost:81/6: 1 unanswered"
-		seven = "localhost:8080/7: 2 unanswered, 1 own from http://localhost:8080/, 1 other from https://b.test/"
+		own7   = "own localhost:8080/7: 1 unanswered; on http://localhost:8080/"
+		own3   = "own b.test/3: 1 unanswered; on http://b.test/"
+		other1 = "other a.test/1: 2 unanswered; on http://b.test/"
+		other7 = "other localhost:8080/7: 1 unanswered; on https://b.test/"
+		none2  = "none a.test/2: 1 unanswered"
+		none6  = "none localhost:81/6: 1 error"
+		none5  = "none [2001:db8::1]:8080/5: 1 unanswered"
+		none4  = "none [2001:db8::1]/4: 1 unanswered"
 	)
 	for query, want := range map[string][]string{
-		"":                           {one, seven, three, two, six, five, four},
-		"?limit=2":                   {one, seven},
-		"?limit=1000":                {one, seven, three, two, six, five, four},
-		"?link=own":                  {seven, three},
-		"?link=other":                {one, seven},
-		"?link=any":                  {one, seven, three},
-		"?host=a.test":               {one, two},
-		"?host=a.test:80":            nil,
-		"?host=test":                 nil,
-		"?host=localhost":            {seven, six},
-		"?host=localhost:81":         {six},
-		"?host=localhost:8":          nil,
-		"?host=2001:DB8::1":          {five, four},
-		"?host=[2001:db8::1]":        {five, four},
-		"?host=[2001:db8::1]:8080":   {five},
-		"?host=2001:db8::1:8080":     nil, // which is another address
-		"?host=2001:db8::":           nil,
-		"?host=A.Test":               {one, two},
-		"?host=c.test":               nil,
-		"?host=a.test&link=other":    {one},
-		"?host=a.test&link=own":      nil,
-		"?link=own&limit=1":          {seven},
-		"?host=b.test&limit=1":       {three},
-		"?limit=%31&host=%61%2Etest": {one},
+		"":                           {own3, own7, other1, other7, none2, none6, none5, none4},
+		"?limit=1":                   {own3, other1, none2},
+		"?link=own":                  {own3, own7},
+		"?link=other":                {other1, other7},
+		"?link=none":                 {none2, none6, none5, none4},
+		"?why=error":                 {none6},
+		"?why=passed":                nil,
+		"?host=a.test":               {other1, none2},
+		"?host=localhost":            {own7, other7, none6},
+		"?host=localhost:81":         {none6},
+		"?host=2001:DB8::1":          {none5, none4},
+		"?host=a.test&link=other":    {other1},
+		"?why=unanswered&limit=1":    {own3, other1, none2},
+		"?limit=%31&host=%61%2Etest": {other1, none2},
 	} {
 		t.Run(query, func(t *testing.T) {
 			s.want(t, query, want...)
-			if r := s.report(t, query); r.Count != 9 || r.Capacity != 1000 || r.Floor != 0 || r.Partial != (len(want) < 7) {
+			if r := s.report(t, query); r.count() != 9 || r.Capacity != 1000 || r.Partial != (len(want) < 8) {
 				t.Errorf("got %+v, want the count 9, which is that of the whole report, and whether it is partial", r)
 			}
 		})
 	}
 	for query, want := range map[string]string{
-		"?limit=0":                   `limit: "0" is not a number of addresses`,
-		"?limit=-1":                  `limit: "-1" is not a number of addresses`,
-		"?limit=ten":                 `limit: "ten" is not a number of addresses`,
-		"?limit=":                    `limit: "" is not a number of addresses`,
-		"?limit=1e99":                `limit: "1e99" is not a number of addresses`,
-		"?limit=9999999999999999999": `is not a number of addresses`,
-		"?link=none":                 `link: "none" is not a kind of link; it is own, other or any`,
-		"?link":                      `link: "" is not a kind of link`,
-		"?linked=true":               `unknown parameter "linked"`,
-		"?host=":                     `host: "" is not a host; write it as in www.example.com, localhost:8080 or ::1`,
-		"?host=http://a.test":        `host: "http://a.test" is not a host`,
-		"?host=a.test/1":             `host: "a.test/1" is not a host`,
-		"?host=[::1":                 `host: "[::1" is not a host`,
-		"?host=fe80::1%25eth0":       `host: "fe80::1%eth0" is not a host`,
-		"?path=/x":                   `unknown parameter "path"; the parameters are limit, link and host`,
-		"?Limit=1":                   `unknown parameter "Limit"`,
-		"?limit=1&limit=2":           "limit is given 2 times",
-		"?limit=%zz":                 "invalid URL escape",
-		"?limit=1;link=own":          "invalid semicolon",
-		"?limit=%1B[2J%3Cb%3E":       `limit: "\x1b[2J<b>" is not a number of addresses`,
+		"?limit=0":             `limit: "0" is not a number of addresses`,
+		"?link=any":            `link: "any" is not a kind of link; it is own, other or none`,
+		"?why=none":            `why: "none" is not an outcome; it is one of unanswered, error, response, passed, replaceable`,
+		"?host=http://a.test":  `host: "http://a.test" is not a host`,
+		"?path=/x":             `unknown parameter "path"; the parameters are limit, link, why and host`,
+		"?limit=1&limit=2":     "limit is given 2 times",
+		"?limit=%zz":           "invalid URL escape",
+		"?limit=1;link=own":    "invalid semicolon",
+		"?limit=%1B[2J%3Cb%3E": `limit: "\x1b[2J<b>" is not a number of addresses`,
 	} {
 		t.Run(query, func(t *testing.T) {
 			wantError(t, s.ask(t, "GET", "/not_found/report"+query), http.StatusBadRequest, want)
 		})
 	}
 	wantError(t, s.ask(t, "DELETE", "/not_found/report?host=a.test"), http.StatusBadRequest,
-		`DELETE takes no parameters, not "host=a.test": it returns the whole report and begins it again`)
-	if r := s.report(t, ""); r.Count != 9 {
+		`DELETE takes no parameters, not "host=a.test": it returns the whole report and starts over`)
+	if r := s.report(t, ""); r.count() != 9 {
 		t.Errorf("DELETE with a parameter left %+v", r)
 	}
 }
@@ -326,11 +314,11 @@ func TestReportMethods(t *testing.T) {
 	if got := readReport(t, s.ask(t, "DELETE", "/not_found/report")); !reflect.DeepEqual(got, before) {
 		t.Errorf("DELETE: got %+v, want %+v as with GET", got, before)
 	}
-	if got := s.report(t, ""); got.Count != 0 || got.Addresses == nil || len(got.Addresses) != 0 || !got.Since.After(before.Since) {
+	if got := s.report(t, ""); got.count() != 0 || got.Addresses == nil || len(got.Addresses) != 0 || !got.Since.After(before.Since) {
 		t.Errorf("after DELETE: got %+v, want an empty report that begins later", got)
 	}
 	s.miss(t, "GET", "http://a.test/x")
-	s.want(t, "", "a.test/x: 1 unanswered")
+	s.want(t, "", "none a.test/x: 1 unanswered")
 }
 
 // TestReportThatIsTakenAgainAndAgainLosesNothing takes the report while clients miss addresses.
@@ -340,7 +328,7 @@ func TestReportThatIsTakenAgainAndAgainLosesNothing(t *testing.T) {
 	count, sum := 0, 0
 	take := func() {
 		r := readReport(t, s.ask(t, "DELETE", "/not_found/report"))
-		count += r.Count
+		count += r.count()
 		for _, a := range r.Addresses {
 			sum += a.Outcomes["unanswered"]
 		}
@@ -379,49 +367,12 @@ func TestReportThatIsTakenAgainAndAgainLosesNothing(t *testing.T) {
 	}
 }
 
-// TestReportKeepsToTheAccessRulesOfTheAdminAPI compares requests that Caddy refuses with those for its config.
-func TestReportKeepsToTheAccessRulesOfTheAdminAPI(t *testing.T) {
-	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
-	s.miss(t, "GET", "http://a.test/x")
-	for name, tt := range map[string]struct {
-		host, field string
-		status      int
-	}{
-		"allowed":                           {s.admin, "Origin: http://" + s.admin, 200},
-		"another host":                      {"evil.example", "X: y", 403},
-		"another origin":                    {s.admin, "Origin: https://evil.example", 403},
-		"without an origin, from a browser": {s.admin, "Sec-Fetch-Mode: no-cors", 400},
-	} {
-		t.Run(name, func(t *testing.T) {
-			get := func(method, path string) testcaddy.Response {
-				req, err := http.NewRequest(method, "http://"+s.admin+path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				field, value, _ := strings.Cut(tt.field, ": ")
-				req.Header.Set(field, value)
-				req.Host = tt.host
-				return testcaddy.HTTP11(t, s.admin).Send(t, req)
-			}
-			got, config := get("GET", "/not_found/report"), get("GET", "/config/admin/listen")
-			if got.StatusCode != tt.status || config.StatusCode != tt.status {
-				t.Errorf("got %s, and %s for the config, want %d", got.Status, config.Status, tt.status)
-			}
-			if tt.status != http.StatusOK {
-				config.Want(t, got.StatusCode, got.Content)
-				get("DELETE", "/not_found/report").Want(t, tt.status, got.Content)
-			}
-		})
-	}
-	s.want(t, "", "a.test/x: 1 unanswered")
-}
-
 func TestReportIsNotServedToClients(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
 	for _, method := range []string{"GET", "DELETE"} {
 		s.Do(t, method, "http://a.test/not_found/report").WantPage(t, method, "http://a.test/not_found/report", "")
 	}
-	s.want(t, "", "a.test/not_found/report: 2 unanswered")
+	s.want(t, "", "none a.test/not_found/report: 2 unanswered")
 }
 
 // TestReportSurvivesReloads has another handler after each reload, and none that reports in between.
@@ -454,15 +405,15 @@ func TestReportSurvivesReloads(t *testing.T) {
 	s.miss(t, "GET", "http://a.test/x", "Referer: http://b.test/1")
 	s.Reload(t, config("handle {\nnot_found {\nreport\ncontext_path /app\n}\nerror 404\n}"))
 	s.miss(t, "GET", "http://a.test/x", "Referer: http://b.test/2")
-	s.want(t, "", "a.test/x: 1 unanswered, 1 error, 2 other from http://b.test/2")
+	s.want(t, "", "other a.test/x: 1 unanswered, 1 error; on http://b.test/2")
 
 	s.Reload(t, config("not_found"))
 	s.miss(t, "GET", "http://a.test/x")
-	s.want(t, "", "a.test/x: 1 unanswered, 1 error, 2 other from http://b.test/2")
+	s.want(t, "", "other a.test/x: 1 unanswered, 1 error; on http://b.test/2")
 
 	s.Reload(t, config("not_found {\nreport\n}"))
 	s.miss(t, "GET", "http://a.test/x")
-	s.want(t, "", "a.test/x: 2 unanswered, 1 error, 2 other from http://b.test/2")
+	s.want(t, "", "other a.test/x: 1 unanswered, 1 error; on http://b.test/2", "none a.test/x: 1 unanswered")
 	if got := s.report(t, "").Since; !got.Equal(since) {
 		t.Errorf("after the reloads it is the report since %s, want %s", got, since)
 	}
@@ -502,81 +453,30 @@ func TestReportCountsARequestOnce(t *testing.T) {
 			if tt.want == "" {
 				s.want(t, "")
 			} else {
-				s.want(t, "", "a.test/x: "+tt.want)
+				s.want(t, "", "none a.test/x: "+tt.want)
 			}
 		})
 	}
-}
-
-// TestReportFindsFrequentAddressesInAFlood floods a site with addresses that come once, over several connections, while
-// others are asked for again and again.
-func TestReportFindsFrequentAddressesInAFlood(t *testing.T) {
-	const connections, batches, batch, frequent = 4, 20, 100, 10
-	option, addr := testcaddy.Admin(t)
-	s := &reporting{testcaddy.StartQuiet(t, "http://:0 {\nnot_found {\nreport\n}\n}", option), addr}
-	s.ask(t, "DELETE", "/not_found/report")
-	before := testcaddy.MemoryInUse()
-	var flood sync.WaitGroup
-	for i := range connections {
-		conn := s.Connect(t)
-		flood.Go(func() {
-			defer conn.Close()
-			r := bufio.NewReader(conn)
-			for j := range batches {
-				var b strings.Builder
-				for k := range batch {
-					path := fmt.Sprintf("/flood/%d/%d/%d/%s", i, j, k, strings.Repeat("x", 300))
-					if k%10 == 0 {
-						path = fmt.Sprintf("/frequent/%d", k/10%frequent)
-					}
-					fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: a.test\r\nReferer: http://b.test%s\r\n\r\n", path, path)
-				}
-				io.WriteString(conn, b.String())
-				for range batch {
-					res, err := http.ReadResponse(r, nil)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					io.Copy(io.Discard, res.Body)
-				}
-			}
-		})
-	}
-	flood.Wait()
-
-	r := s.report(t, "")
-	if r.Count != connections*batches*batch || len(r.Addresses) != 1000 || r.Floor != r.Addresses[999].Count {
-		t.Errorf("got %d pages, %d addresses and the floor %d, want %d, 1000 and that of the last address", r.Count, len(r.Addresses), r.Floor, connections*batches*batch)
-	}
-	const want = connections * batches // of each frequent address
-	for i, a := range r.Addresses[:frequent] {
-		if !strings.HasPrefix(a.Path, "/frequent/") || a.Count < want || a.Count-a.Overcount > want || a.Links.Other.Last != "http://b.test"+a.Path {
-			t.Errorf("address %d is %+v, want one that is missed %d times", i, a, want)
-		}
-	}
-	testcaddy.CheckMemory(t, before, 2<<20) // which has other things of Caddy's in it, too
 }
 
 // TestReportOfHostileRequests sends what would harm a careless reader of the report.
 func TestReportOfHostileRequests(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}\nhttp://base.test:0 {\nnot_found {\nreport\nbase_url https://base.test\n}\n}", "metrics", "servers {\nmax_header_size 256KB\n}")
 	long := strings.Repeat("x", 16<<10)
-	requests := map[string]string{ // the summary, without the count
-		"GET /<script>alert(1)</script>?<b> HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/<script>?x": "a.test/%3Cscript%3Ealert(1)%3C/script%3E: 1 unanswered, 1 other from https://b.test/%3Cscript%3E",
-		"GET /\xff\"\\{{.}}` HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/\xff\t\"\\{{.}}":           "a.test/%FF%22%5C%7B%7B.%7D%7D%60: 1 unanswered, 1 other from https://b.test/%FF%09%22%5C%7B%7B.%7D%7D",
-		"GET /%1b%5b2J%0d%0a HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/%1b%5b2J%0d%0a":            "a.test/%1b%5b2J%0d%0a: 1 unanswered, 1 other from https://b.test/%1b%5b2J%0d%0a",
-		"GET /" + long + " HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/" + long:                     "a.test/" + long[:242] + ": 1 unanswered, 1 other from https://b.test/" + long[:235],
-		"GET /long HTTP/1.1\r\nHost: " + long + "\r\nReferer: https://" + long + "/":                        long[:249] + ": 1 unanswered",
-		"GET /long-referer HTTP/1.1\r\nHost: a.test\r\nReferer: " + long:                                    "a.test/long-referer: 1 unanswered",
-		"GET /two HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/1\r\nReferer: https://b.test/2":       "a.test/two: 1 unanswered, 1 other from https://b.test/1",
-		"GET /no HTTP/1.1\r\nHost: a.test\r\nReferer: javascript:alert('://b.test/')":                       "a.test/no: 1 unanswered",
-		"GET http://me:secret@b.test/x?y HTTP/1.1\r\nHost: b.test":                                          "b.test/x: 1 unanswered",
-		"GET /frag#access_token=secret HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/%23token=secret": "a.test/frag: 1 unanswered, 1 other from https://b.test/",
-		"GET foo:me:secret@b.test/x HTTP/1.1\r\nHost: b.test":                                               "foo:b.test/x: 1 unanswered",
-		"GET http:me:secret@b.test/x#y HTTP/1.1\r\nHost: b.test":                                            "http:b.test/x: 1 unanswered",
-		"GET x:/me:secret@b.test/?y=@ HTTP/1.1\r\nHost: base.test":                                          "base.test/b.test/: 1 unanswered",
-		"GET * HTTP/1.1\r\nHost: b.test":                                                                    "b.test: 1 unanswered",
+	requests := map[string]string{ // the summary
+		"GET /<script>alert(1)</script>?<b> HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/<script>?x": "other a.test/%3Cscript%3Ealert(1)%3C/script%3E: 1 unanswered; on https://b.test/%3Cscript%3E",
+		"GET /\xff\"\\{{.}}` HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/\xff\t\"\\{{.}}":           "other a.test/%FF%22%5C%7B%7B.%7D%7D%60: 1 unanswered; on https://b.test/%FF%09%22%5C%7B%7B.%7D%7D",
+		"GET /%1b%5b2J%0d%0a HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/%1b%5b2J%0d%0a":            "other a.test/%1b%5b2J%0d%0a: 1 unanswered; on https://b.test/%1b%5b2J%0d%0a",
+		"GET /" + long + " HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/" + long:                     "other a.test/" + long[:232] + ": 1 unanswered; on https://b.test/" + long[:225],
+		"GET /long HTTP/1.1\r\nHost: " + long + "\r\nReferer: https://" + long + "/":                        "none " + long[:239] + ": 1 unanswered",
+		"GET /two HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/1\r\nReferer: https://b.test/2":       "other a.test/two: 1 unanswered; on https://b.test/1",
+		"GET /no HTTP/1.1\r\nHost: a.test\r\nReferer: javascript:alert('://b.test/')":                       "none a.test/no: 1 unanswered",
+		"GET http://me:secret@b.test/x?y HTTP/1.1\r\nHost: b.test":                                          "none b.test/x: 1 unanswered",
+		"GET /frag#access_token=secret HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/%23token=secret": "other a.test/frag: 1 unanswered; on https://b.test/",
+		"GET foo:me:secret@b.test/x HTTP/1.1\r\nHost: b.test":                                               "none foo:b.test/x: 1 unanswered",
+		"GET x:/me:secret@b.test/?y=@ HTTP/1.1\r\nHost: base.test":                                          "none base.test/b.test/: 1 unanswered",
+		"GET /x;=1+1 HTTP/1.1\r\nHost: =1+1":                                                                "none =1+1/x;=1+1: 1 unanswered",
+		"GET * HTTP/1.1\r\nHost: b.test":                                                                    "none b.test: 1 unanswered",
 	}
 	want := make(map[string]bool)
 	for request, summary := range requests {
@@ -636,7 +536,7 @@ func TestDryRunChangesNothingAndShowsWhatWouldBeReplaced(t *testing.T) {
 				if !reflect.DeepEqual(got.Undated(), want.Undated()) || !reflect.DeepEqual(got.Trailer, want.Trailer) || !reflect.DeepEqual(got.TransferEncoding, want.TransferEncoding) {
 					t.Errorf("got the header %v, want %v", got.Header, want.Header)
 				}
-				s.want(t, "", "dry.test"+path+": 1 "+outcome)
+				s.want(t, "", "none dry.test"+path+": 1 "+outcome)
 				if replaced := ask("on.test").Header.Get("X-Content-Type-Options") != ""; replaced != (outcome == "replaceable") {
 					t.Errorf("it is %v that the page replaces it", replaced)
 				}
@@ -646,5 +546,5 @@ func TestDryRunChangesNothingAndShowsWhatWouldBeReplaced(t *testing.T) {
 	s.ask(t, "DELETE", "/not_found/report")
 	s.Get(t, "http://dry.test/fine").Want(t, http.StatusOK, "fine")
 	s.miss(t, "GET", "http://dry.test/breaks") // the backend breaks off, and so does Caddy
-	s.want(t, "", "dry.test/breaks: 1 replaceable")
+	s.want(t, "", "none dry.test/breaks: 1 replaceable")
 }

@@ -5,41 +5,39 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 )
 
-// TestKnownAddressIsCountedWithoutAllocation counts the same address again and again, with each of several links.
 func TestKnownAddressIsCountedWithoutAllocation(t *testing.T) {
-	address := []byte("http://www.example.com/" + strings.Repeat("%3C", 2*maxKey))
 	var c Counter
-	for i, referer := range []string{"https://b.test/" + strings.Repeat("<", 2*maxLink), "", "https://c.test/x?y#z", "/relative",
+	host, path := []byte("www.example.com"), []byte("/"+strings.Repeat("%3C", 2*maxKey))
+	for _, referer := range []string{"https://b.test/" + strings.Repeat("<", 2*maxLink), "", "/relative",
 		"https://WWW.example.com:443/" + strings.Repeat("<", 2*maxKey-1), "http://www.example.com/" + strings.Repeat("<", 2*maxKey)} {
-		miss := Miss{Address: address, Referer: referer, Outcome: Outcome(i % int(numOutcomes))}
 		if got := testing.AllocsPerRun(100, func() {
-			miss.Link = LinkOf(referer, address)
-			c.Add(miss)
+			c.Add(Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path), Outcome: Passed})
 		}); got > 0 {
 			t.Errorf("with the link %.40q, got %v allocations, want none", referer, got)
 		}
 	}
 }
 
-// TestMillionAddressesCostLittleMemory counts distinct addresses with distinct own and other links, all of maximal length.
+// TestMillionAddressesCostLittleMemory counts distinct addresses of each kind, each with a link of its own. Those that stay are
+// of maximal length.
 func TestMillionAddressesCostLittleMemory(t *testing.T) {
-	const million, most = 1_000_000, 1 << 20
-	address := []byte("http://" + strings.Repeat("h", 100) + ".test/0000000/" + strings.Repeat("x", 2*maxKey))
-	number := bytes.Index(address, []byte("0000000"))
+	const million, most = 1_000_000, 2 << 20
+	long := []byte("/0000000/" + strings.Repeat("x", 2*maxKey))
 	before := memoryInUse()
 	var c Counter
 	for i := range million {
-		copy(address[number:], fmt.Appendf(nil, "%07d", i))
-		c.Add(Miss{Address: address, Referer: string(address), Link: OwnLink})
-		if i >= million-5*capacity { // by then, none of the others stays
-			c.Add(Miss{Address: address, Referer: string(address[:len(address)-1]), Link: OtherLink})
+		path := fmt.Appendf(long[:1], "%07d", i)
+		if i >= million-5*capacity {
+			path = long
+		}
+		for link := range NumLinks {
+			c.Add(Miss{Host: []byte("a.test"), Path: path, Referer: "http://b.test" + string(path), Link: link})
 		}
 	}
 	if rise := memoryInUse() - before; rise > most {
@@ -49,12 +47,14 @@ func TestMillionAddressesCostLittleMemory(t *testing.T) {
 	}
 
 	r, _ := c.Snapshot()
-	if r.Count != million+5*capacity || len(r.Addresses) != capacity {
-		t.Errorf("got %d misses and %d addresses", r.Count, len(r.Addresses))
+	for link, total := range r.Links.all() {
+		if total.Count != million || total.Floor != million/capacity || len(r.paths(Link(link))) != capacity {
+			t.Errorf("%s: got %+v and %d addresses", Link(link), *total, len(r.paths(Link(link))))
+		}
 	}
 	for _, a := range r.Addresses {
-		if len(a.Host)+1+len(a.Path) != maxKey || len(a.Links.Own.Last) != maxLink || len(a.Links.Other.Last) != maxLink {
-			t.Fatalf("got %+v, want %d bytes of the address and %d of each link", a, maxKey, maxLink)
+		if len(a.Host)+1+len(a.Path) != maxKey || len(a.LastLink) != maxLink {
+			t.Fatalf("got %+v, want %d bytes of the address and %d of the link", a, maxKey, maxLink)
 		}
 	}
 }

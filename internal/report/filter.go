@@ -13,12 +13,13 @@ import (
 
 // Filter chooses addresses of a report. The zero value chooses all of them.
 type Filter struct {
-	limit int    // how many, the first ones of the report; 0 is all of them
-	link  string // only those with a link of this kind: own, other or any
+	limit int    // how many of each kind of link, the first ones of the report; 0 is all of them
+	link  string // only those of this kind of link
+	why   string // only those that had this outcome
 	host  string // only those of this host, as a report has it; without a port, on any
 }
 
-// ParseFilter parses a filter in the query of a URL, as in limit=20&link=own&host=www.example.com.
+// ParseFilter parses a filter in the query of a URL, as in limit=20&link=own&why=response&host=www.example.com.
 func ParseFilter(query string) (f Filter, err error) {
 	params, err := url.ParseQuery(query)
 	if err != nil {
@@ -35,7 +36,7 @@ func ParseFilter(query string) (f Filter, err error) {
 	return f, nil
 }
 
-// Set sets one of the parameters limit, link and host.
+// Set sets one of the parameters limit, link, why and host.
 func (f *Filter) Set(name, value string) (err error) {
 	switch name {
 	case "limit":
@@ -43,10 +44,12 @@ func (f *Filter) Set(name, value string) (err error) {
 			return fmt.Errorf("limit: %q is not a number of addresses; write it as in limit=20", value)
 		}
 	case "link":
-		if value != "own" && value != "other" && value != "any" {
-			return fmt.Errorf("link: %q is not a kind of link; it is own, other or any", value)
-		}
 		f.link = value
+		return new(Link).UnmarshalText([]byte(value))
+	case "why":
+		if f.why = value; !slices.Contains(outcomeNames[:], value) {
+			return fmt.Errorf("why: %q is not an outcome; it is one of %s", value, strings.Join(outcomeNames[:], ", "))
+		}
 	case "host":
 		host := strings.ToLower(value)
 		if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
@@ -57,25 +60,30 @@ func (f *Filter) Set(name, value string) (err error) {
 		}
 		f.host = host
 	default:
-		return fmt.Errorf("unknown parameter %q; the parameters are limit, link and host", name)
+		return fmt.Errorf("unknown parameter %q; the parameters are limit, link, why and host", name)
 	}
 	return nil
 }
 
-// Apply removes from a report what the filter does not choose.
+// Apply removes the addresses from a report that the filter does not choose.
 func (f Filter) Apply(r *Report) {
 	before := len(r.Addresses)
-	r.Addresses = slices.DeleteFunc(r.Addresses, func(a Address) bool { return !f.chooses(&a) })
-	if f.limit > 0 && f.limit < len(r.Addresses) {
-		r.Addresses = r.Addresses[:f.limit]
-	}
+	var chosen [NumLinks]int
+	r.Addresses = slices.DeleteFunc(r.Addresses, func(a Address) bool {
+		if !f.chooses(&a) {
+			return true
+		}
+		chosen[a.Link]++
+		return f.limit > 0 && chosen[a.Link] > f.limit
+	})
 	r.Partial = r.Partial || len(r.Addresses) < before
 }
 
-func (f Filter) chooses(a *Address) bool {
-	own, other := a.Links.Own.Count > 0, a.Links.Other.Count > 0
+// chooses reports whether the filter chooses an address, but for the limit.
+func (f *Filter) chooses(a *Address) bool {
 	switch {
-	case f.link == "own" && !own, f.link == "other" && !other, f.link == "any" && !own && !other:
+	case f.link != "" && f.link != a.Link.String(),
+		f.why != "" && *a.Outcomes.all()[slices.Index(outcomeNames[:], f.why)] == 0:
 		return false
 	case f.host == "" || f.host == a.Host:
 		return true

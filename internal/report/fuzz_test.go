@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"math"
 	"net/netip"
@@ -10,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
@@ -22,11 +22,9 @@ const (
 )
 
 var (
-	validURI     = regexp.MustCompile(`^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|` + escapePattern + `)*$`)
-	validHost    = regexp.MustCompile(`^` + authorityPattern + `$`)
-	escapes      = regexp.MustCompile(escapePattern)
-	absoluteForm = regexp.MustCompile(`(?s)^([^:/?#]+:)(?:(//)([^/?#]*))?(.*)$`) // as in RFC 3986, appendix B
-	web          = regexp.MustCompile(`^(?i:https?):$`)
+	validURI  = regexp.MustCompile(`^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|` + escapePattern + `)*$`)
+	validHost = regexp.MustCompile(`^` + authorityPattern + `$`)
+	escapes   = regexp.MustCompile(escapePattern)
 )
 
 // decoded returns s with each valid %XX decoded, once, from left to right.
@@ -51,8 +49,7 @@ func isAuthority(s string) bool {
 	return true
 }
 
-// FuzzReport counts a miss, and reads the report in JSON and in the terminal. The address is made of a host and a target,
-// as an address on a page is, and has no authority if the host is not one.
+// FuzzReport counts a miss, and reads the report in JSON, in the terminal and in CSV. The address is as on a page.
 func FuzzReport(f *testing.F) {
 	f.Add("/docs/nothing?x=1", "a.test", "https://b.test/blog?x#y")
 	f.Add("/<script>\xff%41?{{.}}", "A.TEST:81", "https://me:secret@b.test:81/<b>\x1b\r\n\xff%zz?token=secret")
@@ -71,17 +68,16 @@ func FuzzReport(f *testing.F) {
 	f.Add("/://", " ", "")
 
 	f.Fuzz(func(t *testing.T, target, host, referer string) {
-		address := []byte("http://" + host)
 		if !isAuthority(host) {
-			address, target = []byte("urn:"), strings.TrimLeft(target, "/") // two of them would begin an authority
+			host = ""
 		} else if target != "" && target[0] != '/' && target[0] != '?' {
-			address = append(address, '/')
+			target = "/" + target
 		}
-		address = uri.AppendTarget(address, target)
+		onPage := uri.AppendTarget(nil, target)
 		var c Counter
-		c.Add(Miss{Address: address, Referer: referer, Link: LinkOf(referer, address), Outcome: Passed})
+		c.Add(Miss{Host: []byte(host), Path: onPage, Referer: referer, Link: LinkOf(referer, []byte(host), onPage), Outcome: Passed})
 		r, ok := c.Snapshot()
-		if !ok || r.Count != 1 || len(r.Addresses) != 1 {
+		if !ok || len(r.Addresses) != 1 {
 			t.Fatalf("got %+v, want one address", r)
 		}
 		body, err := json.Marshal(r)
@@ -92,71 +88,36 @@ func FuzzReport(f *testing.F) {
 			t.Errorf("%s is read as %+v, %v", body, again, err)
 		}
 		a := r.Addresses[0]
-		if a.Count != 1 || a.Overcount != 0 || a.Outcomes != (Outcomes{Passed: 1}) {
-			t.Errorf("got %+v, want one response that passed", a)
+		if a.Count != 1 || a.Overcount != 0 || a.Outcomes != (Outcomes{Passed: 1}) || r.Links.all()[a.Link].Outcomes != a.Outcomes {
+			t.Errorf("got %+v, want one response that passed", r)
 		}
+		path, _, _ := strings.Cut(string(onPage), "?")
+		path, _, _ = strings.Cut(path, "%23")
+		checkCut(t, a.Host+" "+a.Path, strings.ToLower(host[:min(len(host), maxKey-1)])+" "+path, maxKey)
 
-		kept, _, _ := strings.Cut(string(address), "?")
-		kept, _, _ = strings.Cut(kept, "%23")
-		wantHost, wantPath := "", kept
-		if m := absoluteForm.FindStringSubmatch(kept); m != nil && m[2] != "" {
-			wantHost, wantPath = strings.ToLower(m[3][:min(len(m[3]), maxKey-1)]), m[4]
-		}
-		checkCut(t, a.Host+" "+a.Path, wantHost+" "+wantPath, maxKey)
-
-		// the link is the Referer without what is private, unless that is the address
-		var want Links
-		if m := absoluteForm.FindStringSubmatch(referer); m != nil && m[2] != "" && web.MatchString(m[1]) {
-			authority := m[3][strings.LastIndex(m[3], "@")+1:]
-			withoutPort := func(host string) string {
-				return regexp.MustCompile(`:(80|443)?$`).ReplaceAllString(strings.ToLower(host), "")
-			}
-			if isAuthority(authority) && len(m[1]+"//"+authority) <= maxLink {
-				kind := &want.Other
-				if isAuthority(host) && withoutPort(host) == withoutPort(authority) {
-					kind = &want.Own
-					// a valid URI is encoded alike on the page, in any other way the rest
-					onPage := strings.TrimPrefix(strings.TrimPrefix(string(address), "http://"+host), "/")
-					sent := strings.TrimPrefix(m[4], "/")
-					alone, _, _ := strings.Cut(sent, "#")
-					if onPage == string(uri.AppendTarget(nil, sent)) || onPage == string(uri.AppendTarget(nil, alone)) {
-						kind = new(LinkCount)
-					}
-				}
-				path, _, _ := strings.Cut(m[4], "#")
-				path, _, _ = strings.Cut(path, "?")
-				path, _, _ = strings.Cut(path, "%23")
-				*kind = LinkCount{1, m[1] + "//" + authority + path}
+		// a link is what the Referer begins with, without what is private
+		if a.LastLink != "" {
+			u, err := url.Parse(a.LastLink)
+			if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !isAuthority(u.Host) || len(a.LastLink) > maxLink || !strings.Contains(referer, u.Host) {
+				t.Errorf("the link %q of %q is parsed as %#v, %v", a.LastLink, referer, u, err)
 			}
 		}
-		got, sent := a.Links.Own, want.Own
-		if sent.Count == 0 {
-			got, sent = a.Links.Other, want.Other
+		if own := a.Link == Own; own && !strings.EqualFold(strings.Split(a.LastLink, "/")[2], host) && !strings.Contains(a.LastLink+host, ":") {
+			t.Errorf("%q is an own link to %q", a.LastLink, host)
 		}
-		if a.Links.Own.Count != want.Own.Count || a.Links.Other.Count != want.Other.Count || got.Count == 0 && a.Links != (Links{}) {
-			t.Fatalf("got the links %+v of %q, want %+v", a.Links, referer, want)
-		}
-		if got.Count > 0 {
-			checkCut(t, got.Last, sent.Last, maxLink)
-			if u, err := url.Parse(got.Last); err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Host == "" {
-				t.Errorf("the link %q is parsed as %#v, %v", got.Last, u, err)
-			}
-		}
-		checkTable(t, r)
+		checkPrinted(t, r)
 	})
 }
 
 // FuzzParse reads a file, and prints and merges what it has.
 func FuzzParse(f *testing.F) {
-	for _, r := range []Report{full, small, {Since: at(1), Capacity: capacity}} {
+	for _, r := range []Report{full, small, {Since: at(1), Capacity: capacity, Addresses: []Address{}}} {
 		body, err := json.Marshal(r)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(body)
 	}
-	f.Add([]byte(`{"since":"2026-01-02T03:04:05Z","count":1,"capacity":1,"floor":1,"addresses":[{"path":"urn:x","count":1,` +
-		`"outcomes":{"error":1},"first":"9999-12-31T23:59:59.999999999Z","last":"9999-12-31T23:59:59.999999999Z"}]}`))
 	f.Add([]byte("{\"since\":\"\x7f\"}"))
 	f.Add([]byte(`{"since":"0000-01-01T00:00:00-23:59","count":1,"capacity":1,"addresses":[{"host":"\u001b[2J","path":"/\ud800"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -167,19 +128,18 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		text := table(t, r, 0)
-		if strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), func(r rune) bool { return r < ' ' || r > '~' }) || strings.ContainsRune(text, '?') {
-			t.Errorf("the table is %q", text)
-		}
+		checkPrinted(t, r)
 		merged, err := Merge(r, r, small)
 		if err != nil {
-			if r.Count < math.MaxUint64/4 {
+			if r.Links.Own.Count < math.MaxUint64/4 && r.Links.Other.Count < math.MaxUint64/4 && r.Links.None.Count < math.MaxUint64/4 {
 				t.Error(err)
 			}
 			return
 		}
-		if merged.Count != 2*r.Count+small.Count || merged.Floor != 2*r.Floor+small.Floor {
-			t.Errorf("%+v is merged to %+v", r, merged)
+		for link, total := range merged.Links.all() {
+			if of, more := r.Links.all()[link], small.Links.all()[link]; total.Count != 2*of.Count+more.Count || total.Floor != 2*of.Floor+more.Floor {
+				t.Errorf("%+v is merged to %+v", r, merged)
+			}
 		}
 		again, err := json.Marshal(merged)
 		if err != nil {
@@ -206,12 +166,27 @@ func checkCut(t *testing.T, got, sent string, room int) {
 	}
 }
 
-// checkTable checks that the table fits a terminal, and does nothing to it.
-func checkTable(t *testing.T, r Report) {
+// checkPrinted checks that what is printed does nothing to a terminal, and nothing in a spreadsheet.
+func checkPrinted(t *testing.T, r Report) {
 	t.Helper()
-	for line := range strings.Lines(table(t, r, 80)) {
-		if line = strings.TrimSuffix(line, "\n"); len(line) > 80 || strings.ContainsFunc(line, unicode.IsControl) {
-			t.Errorf("the table has the line %q", line)
+	var table strings.Builder
+	if err := r.WriteCSV(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, printed := range []string{text(t, r), table.String()} {
+		if strings.ContainsFunc(strings.ReplaceAll(printed, "\n", ""), func(r rune) bool { return r < ' ' || r > '~' || r == '?' }) {
+			t.Errorf("%q is printed", printed)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(table.String())).ReadAll()
+	if err != nil || len(rows) != 1+len(r.Addresses) {
+		t.Errorf("got the rows %q, %v", rows, err)
+	}
+	for _, row := range rows {
+		for _, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) || strings.Contains(cell, ";") {
+				t.Errorf("the cell %q is a formula", cell)
+			}
 		}
 	}
 }

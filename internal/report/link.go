@@ -7,49 +7,34 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// Link says what led to a missing address, as far as the Referer tells. Anybody can forge it.
-type Link uint8
-
-const (
-	NoLink    Link = iota // nothing, or what is not a link
-	OwnLink               // a page of the same host, which has a broken link
-	OtherLink             // a page of another host
-	NumLinks
-)
-
-var linkNames = [NumLinks]string{"none", "own", "other"}
-
-// String returns none, own or other.
-func (l Link) String() string { return linkNames[l] }
-
-// LinkOf says what a Referer makes of a request for an address, as it is on the page. It is an own link if it has the
-// host of the address, or one of the other hosts by which clients reach the same site. Ports 80 and 443 count as none,
-// whatever the scheme: a proxy in front may have changed that. A Referer that is the address itself is not a link:
-// scanners send it. Neither is one that is not an http or https URL with a host.
-func LinkOf(referer string, address []byte, others ...string) Link {
+// LinkOf says what a Referer makes of a request for an address, of which it takes the host, and the path with the query, as
+// they are on the page. Anybody can forge it. It is an own link if it has that host, or one of the other hosts by which
+// clients reach the same site. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that.
+// A Referer that is the address itself is not a link: scanners send it. Neither is one that is not an http or https URL with
+// a host.
+func LinkOf(referer string, host, target []byte, others ...string) Link {
 	if referer == "" {
-		return NoLink
+		return None
 	}
-	_, host, target, ok := splitReferer(referer)
+	_, from, path, ok := splitReferer(referer)
 	if !ok {
-		return NoLink
+		return None
 	}
-	addressHost, addressTarget := splitAddress(address)
-	own := sameHost(host, addressHost)
+	own := sameHost(from, host)
 	for _, other := range others {
-		own = own || sameHost(host, other)
+		own = own || sameHost(from, other)
 	}
 	switch {
-	case own && !sameTarget(addressTarget, target):
-		return OwnLink
-	case !own && uri.ValidAuthority(host):
-		return OtherLink
+	case own && !sameTarget(target, path):
+		return Own
+	case !own && uri.ValidAuthority(from):
+		return Other
 	}
-	return NoLink
+	return None
 }
 
 // splitReferer splits a Referer into its scheme, its authority without user information, and its path and query. It
-// returns false if the scheme is neither http nor https, or if the authority is too long to be one.
+// returns false if that is no link, whatever the authority is. A backslash in it would be a slash to a browser.
 func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 	colon := strings.IndexByte(referer, ':')
 	if colon < 0 || !strings.HasPrefix(referer[colon:], "://") || !uri.IsHTTP(referer[:colon]) {
@@ -58,8 +43,11 @@ func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 	scheme, rest := referer[:colon], referer[colon+len("://"):]
 	from, end := 0, 0
 	for ; end < len(rest) && rest[end] != '/' && rest[end] != '?' && rest[end] != '#'; end++ {
-		if rest[end] == '@' {
+		switch rest[end] {
+		case '@':
 			from = end + 1
+		case '\\':
+			return "", "", "", false
 		}
 	}
 	authority = rest[from:end]
@@ -85,16 +73,12 @@ func sameHost[T string | []byte](a string, b T) bool {
 
 // withoutPort returns the length of an authority without a default port.
 func withoutPort[T string | []byte](authority T) int {
-	n := len(authority)
-	if n > 0 && authority[n-1] > ':' { // as most hosts end
-		return n
-	}
 	for _, port := range [...]string{":80", ":443", ":"} {
-		if i := n - len(port); i >= 0 && string(authority[i:]) == port {
+		if i := len(authority) - len(port); i >= 0 && string(authority[i:]) == port {
 			return i
 		}
 	}
-	return n
+	return len(authority)
 }
 
 // sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. A fragment
@@ -102,7 +86,7 @@ func withoutPort[T string | []byte](authority T) int {
 func sameTarget(onPage []byte, target string) bool {
 	onPage, target = bytes.TrimPrefix(onPage, []byte("/")), strings.TrimPrefix(target, "/")
 	alone, _, cut := strings.Cut(target, "#")
-	return string(onPage) == target || uri.EqualTarget(onPage, target) || cut && uri.EqualTarget(onPage, alone)
+	return uri.EqualTarget(onPage, target) || cut && uri.EqualTarget(onPage, alone)
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing where LinkOf finds no
@@ -120,4 +104,27 @@ func appendLink(b []byte, referer string) []byte {
 	path, _, _ = strings.Cut(path, encodedHash)
 	b = uri.AppendPath(b, path[:min(len(path), maxLink-len(b))])
 	return uri.CutEncoded(b, maxLink)
+}
+
+// encodedHash is how the fragment of a request target or of a Referer begins on a page, where a # cannot stand. A path
+// may have it as well, and is cut there, too: what looks like a fragment may be as secret as one.
+const encodedHash = "%23"
+
+// appendKey appends a host, a space and a path without its query and fragment.
+func appendKey(b, host, path []byte) []byte {
+	for _, c := range host[:min(len(host), maxKey-1)] {
+		b = append(b, lower(c))
+	}
+	b = append(b, ' ')
+	path, _, _ = bytes.Cut(path, []byte("?"))
+	path, _, _ = bytes.Cut(path, []byte(encodedHash))
+	return append(b, uri.CutEncoded(path, maxKey-len(b))...)
+}
+
+// lower is for hosts, which have no case.
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }

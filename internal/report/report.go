@@ -1,12 +1,13 @@
-// Package report counts which addresses clients miss, and from which links they came. A [Counter] counts a [Miss] at a
-// time, in memory that is bounded whatever clients send. What it has counted is a [Report], in JSON or in a table for a
-// terminal. Reports of many counters become one with [Merge], and a [Filter] chooses addresses of it.
+// Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a [Miss] at
+// a time, in memory that is bounded whatever clients send. What it has counted is a [Report]: in JSON, as text for a
+// terminal, or in CSV. Reports of many counters become one with [Merge], and a [Filter] chooses addresses of it.
 //
 // The package knows addresses and links. It knows neither requests nor Caddy.
 package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,32 +22,77 @@ const (
 	Response                   // the page, in place of a 404 response
 	Passed                     // a 404 response that passed, and that `replace pages` lets pass
 	Replaceable                // a 404 response that passed, and that `replace pages` would have replaced
-	numOutcomes
+	NumOutcomes
 )
 
-var outcomeNames = [numOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}
+var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}
 
-// String returns unanswered, error, response, passed or replaceable.
+// String returns the name that people read, for example unanswered.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Report says which addresses were missed, the most frequent first.
+// Link is a kind of link by which a client came to a missing address.
+type Link uint8
+
+const (
+	Own   Link = iota // a page of the same host, which has a broken link
+	Other             // a page of another host
+	None              // nobody followed a link
+	NumLinks
+)
+
+var linkNames = [NumLinks]string{"own", "other", "none"}
+
+// String returns own, other or none.
+func (l Link) String() string { return linkNames[l] }
+
+// MarshalText implements encoding.TextMarshaler, for JSON.
+func (l Link) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Link) UnmarshalText(text []byte) error {
+	i := slices.Index(linkNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("link: %q is not a kind of link; it is own, other or none", text)
+	}
+	*l = Link(i)
+	return nil
+}
+
+// Report says which addresses were missed: first those that an own link led to, then those of other links, then the
+// rest; of each kind, the most frequent first.
 type Report struct {
 	Since     time.Time `json:"since"`
-	Count     uint64    `json:"count"`             // of all addresses, even of those that are not in Addresses
-	Capacity  int       `json:"capacity"`          // how many addresses there was room for
-	Floor     uint64    `json:"floor"`             // how often an address may have been missed that there was no room for
+	Capacity  int       `json:"capacity"`          // how many addresses of each kind of link there was room for
 	Partial   bool      `json:"partial,omitempty"` // whether a Filter left addresses out
+	Links     Totals    `json:"links"`
 	Addresses []Address `json:"addresses"`
 }
 
-// Address is an address that was missed.
+// Totals has what was counted in all, by [Link].
+type Totals struct {
+	Own   Total `json:"own"`
+	Other Total `json:"other"`
+	None  Total `json:"none"`
+}
+
+func (t *Totals) all() [NumLinks]*Total { return [...]*Total{&t.Own, &t.Other, &t.None} }
+
+// Total has the requests of one kind of link, even those for addresses that are no longer there.
+type Total struct {
+	Count    uint64   `json:"count"`
+	Floor    uint64   `json:"floor"` // how often an address may have been missed that there was no room for
+	Outcomes Outcomes `json:"outcomes"`
+}
+
+// Address is an address that was missed by one kind of link.
 type Address struct {
+	Link      Link      `json:"link"`
 	Host      string    `json:"host"` // with the port, if there was one; empty for an address such as urn:x
 	Path      string    `json:"path"`
 	Count     uint64    `json:"count"`
 	Overcount uint64    `json:"overcount"` // by how much Count may be too high
 	Outcomes  Outcomes  `json:"outcomes"`  // which add up to Count less Overcount
-	Links     Links     `json:"links"`
+	LastLink  string    `json:"last_link"` // a URL without user information, query and fragment; empty: none
 	First     time.Time `json:"first"`
 	Last      time.Time `json:"last"`
 }
@@ -60,28 +106,31 @@ type Outcomes struct {
 	Replaceable uint64 `json:"replaceable"`
 }
 
-// all returns the numbers in the order of [Outcome].
-func (o Outcomes) all() [numOutcomes]uint64 {
-	return [...]uint64{o.Unanswered, o.Error, o.Response, o.Passed, o.Replaceable}
+func (o *Outcomes) all() [NumOutcomes]*uint64 {
+	return [...]*uint64{&o.Unanswered, &o.Error, &o.Response, &o.Passed, &o.Replaceable}
 }
 
-// Links says how many requests came by which [Link]. The others came by none.
-type Links struct {
-	Own   LinkCount `json:"own"`
-	Other LinkCount `json:"other"`
+// String says what the outcomes were, most of them first, with numbers if they were not all alike.
+func (o Outcomes) String() string {
+	kinds, all := []Outcome{Unanswered, Error, Response, Passed, Replaceable}, o.all()
+	slices.SortStableFunc(kinds, func(a, b Outcome) int { return cmp.Compare(*all[b], *all[a]) })
+	var parts []string
+	for _, kind := range kinds {
+		if n := *all[kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+		}
+	}
+	if len(parts) == 1 {
+		return kinds[0].String()
+	}
+	return strings.Join(parts, ", ")
 }
 
-// LinkCount says how many links of a kind led to an address, and which was the last: a URL without user information, query
-// and fragment.
-type LinkCount struct {
-	Count uint64 `json:"count"`
-	Last  string `json:"last"`
-}
-
-// sort sorts the addresses: the most frequent first, and of equally frequent ones the one that was missed last.
+// sort sorts the addresses: of equally frequent ones, the one that was missed last comes first.
 func (r *Report) sort() {
 	slices.SortFunc(r.Addresses, func(a, b Address) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last),
+			cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path))
 	})
 }
 

@@ -1,0 +1,58 @@
+package notfound
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/caddy-notfound/notfound/internal/report"
+)
+
+// countPassed counts a 404 response that passed in the report, unless an inner not_found has counted it, or wrote it.
+func (rw *responseWriter) countPassed() {
+	if !rw.decision.report() {
+		return
+	}
+	var b [512]byte // for most addresses
+	asked := rw.request.asked()
+	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer())
+	outcome := report.Passed
+	if rw.isReplaceable {
+		outcome = report.Replaceable
+	}
+	missed.Add(rw.miss(address, asked.Authority, outcome))
+}
+
+// miss describes a request for an address that is missing: which one it is on the page, what led there, and what became of
+// it. A client reaches the site by the authority as well.
+func (rw *responseWriter) miss(address []byte, authority string, outcome report.Outcome) report.Miss {
+	host, target := splitAddress(address)
+	m := report.Miss{Host: host, Path: target, Referer: rw.request.referer, Outcome: outcome}
+	switch m.Link = report.LinkOf(m.Referer, host, target, authority); {
+	case m.Link == report.None:
+		m.Referer = ""
+	case rw.isForProgram || rw.request.isFetch():
+		m.Link = report.None // nobody followed it
+	}
+	return m
+}
+
+// isFetch reports whether a script asked for something other than a page that it shows (Fetch Metadata Request Headers,
+// section 2.1), whatever the page of that script is.
+func (r *clientRequest) isFetch() bool {
+	return r.isEmptyDest && !strings.Contains(strings.ToLower(r.accept), "text/html")
+}
+
+// splitAddress splits an address on a page into its authority, which is empty if it has none, and the rest. An address
+// on a page has no user information.
+func splitAddress(address []byte) (authority, rest []byte) {
+	i := bytes.IndexByte(address, ':')
+	if i < 1 || !bytes.HasPrefix(address[i:], []byte("://")) {
+		return nil, address
+	}
+	rest = address[i+len("://"):]
+	end := len(rest)
+	if i := bytes.IndexAny(rest, "/?"); i >= 0 {
+		end = i
+	}
+	return rest[:end], rest[end:]
+}
