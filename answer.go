@@ -23,13 +23,13 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 
 	asked, repl := rw.request.asked(), rw.request.replacer()
 	p := h.pages.Make(asked, repl)
-	defer p.Free()
 	miss := rw.miss(p.URI, asked.Authority, cause)
 	h.counter[cause][miss.Link].Inc()
 	if rw.decision.report() && h.Report {
 		missed.Add(miss)
 	}
-	rep := h.pages.Represent(p, rw.request.accept, repl)
+	rep := h.pages.Represent(p, rw.request.accept)
+	defer rep.Free()
 	if rep.TemplateError != nil {
 		h.logTemplateError(rep.TemplateError)
 	}
@@ -38,7 +38,7 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
 		// an error is of no use: the client is gone
-		_, _ = rw.ResponseWriter.Write(rep.Body)
+		_, _ = rw.ResponseWriter.Write(rep.Body.Bytes())
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
@@ -48,11 +48,11 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 
 // logPage and logTemplateError are functions of their own because zap's fields would need so much of the stack that many a
 // page made it grow.
-func logPage(e *zapcore.CheckedEntry, cause report.Outcome, method string, uri []byte, format string, err error) {
+func logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
 	e.Write(
 		zap.Stringer("cause", cause),
 		zap.String("method", method),
-		zap.String("uri", string(uri)), // a copy: a core may hold the entry back, and the page is reused
+		zap.String("uri", uri),
 		zap.String("format", format),
 		zap.Error(err),
 	)
@@ -85,7 +85,7 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 	}
 
 	set("Content-Type", rep.ContentType)
-	set("Content-Length", strconv.Itoa(len(rep.Body)))
+	set("Content-Length", strconv.Itoa(rep.Body.Len()))
 	set("X-Content-Type-Options", "nosniff")
 	set("Cache-Control", "no-store")
 	if rep.Policy != "" && header["Content-Security-Policy"] == nil {

@@ -379,7 +379,7 @@ func BenchmarkReport(b *testing.B) {
 		s := compile(b, c.directives, nil)
 		missed.Take()
 		for i := range 2000 {
-			missed.Add(report.Miss{Host: []byte("www.example.com"), Path: fmt.Appendf(nil, "/%d", i), Referer: "https://www.example.com/blog", Link: report.Own})
+			missed.Add(report.Miss{Host: "www.example.com", Path: fmt.Sprintf("/%d", i), Referer: "https://www.example.com/blog", Link: report.Own})
 		}
 		request := func(b *testing.B) *http.Request {
 			return incoming(b, benchmarkTarget, "Accept: text/plain", "Referer: https://www.example.com/blog?x=1")

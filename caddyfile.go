@@ -71,6 +71,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:
 //
 //	not_found [<matcher>] {
+//	    message      <text>
 //	    context_path <path>
 //	    base_url     <url>
 //	    uri          <text>
@@ -138,24 +139,9 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// setOption sets an option. It checks what can be checked before placeholders are expanded, because the line is known
-// here.
-func (h *Handler) setOption(option string, args []string) error {
-	var value *string
-	check := func(string) error { return nil }
-	switch option {
-	case "context_path":
-		value, check = &h.ContextPath, written(page.CheckContextPath)
-	case "base_url":
-		value, check = &h.BaseURL, written(page.CheckBaseURL)
-	case "uri":
-		value, check = &h.URI, written(page.CheckURI)
-	case "footer":
-		value, check = &h.Footer, written(page.CheckFooter)
-	case "template":
-		value = &h.Template // the file is read when the config loads, not by caddy adapt
-	case "replace":
-		value, check = &h.Replace, checkMode
+// setOption sets an option. It checks a value without placeholders, because the line is known here.
+func (h *Handler) setOption(name string, args []string) error {
+	switch name {
 	case "formats":
 		if len(args) == 0 {
 			return fmt.Errorf("option 'formats' needs at least one of %s", strings.Join(page.Formats(), ", "))
@@ -164,36 +150,35 @@ func (h *Handler) setOption(option string, args []string) error {
 		if err := page.CheckFormats(args); err != nil {
 			return fmt.Errorf("formats: %w", err)
 		}
-		return h.checkTemplate()
+		return h.checkTogether()
 	case "report":
 		if len(args) > 0 {
 			return fmt.Errorf("option 'report' takes no argument; leave out %q", args[0])
 		}
 		h.Report = true
 		return nil
-	default:
-		return fmt.Errorf("unknown option '%s'; the options are %s", option, strings.Join(optionNames(), ", "))
 	}
-	switch {
-	case len(args) > 1 && (option == "footer" || option == "template"):
-		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", option, len(args))
-	case len(args) != 1:
-		return fmt.Errorf("option '%s' takes one argument, not %d", option, len(args))
-	case args[0] == "" && option != "context_path":
-		// in JSON, an empty value is an absent one; only for the root context that is the same
-		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", option)
-	}
-	*value = args[0]
-	if err := check(args[0]); err != nil {
-		return fmt.Errorf("%s: %w", option, err)
-	}
-	return h.checkTemplate()
-}
 
-// checkTemplate refuses a template that no format uses, whichever of the two options comes later.
-func (h *Handler) checkTemplate() error {
-	if err := page.CheckTemplate(h.Template, h.Formats); err != nil {
-		return fmt.Errorf("template: %w", err)
+	options := h.valueOptions()
+	i := slices.IndexFunc(options, func(o valueOption) bool { return o.name == name })
+	if i < 0 {
+		return fmt.Errorf("unknown option '%s'; the options are %s", name, strings.Join(optionNames(), ", "))
 	}
-	return nil
+	o := options[i]
+	switch {
+	case len(args) > 1 && name != "replace":
+		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", name, len(args))
+	case len(args) != 1:
+		return fmt.Errorf("option '%s' takes one argument, not %d", name, len(args))
+	case args[0] == "" && name != "context_path":
+		// in JSON, an empty value is an absent one; only for the root context that is the same
+		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", name)
+	}
+	*o.value = args[0]
+	if !o.placeholders || !strings.Contains(args[0], "{") {
+		if err := o.check(args[0]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return h.checkTogether()
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -35,10 +34,10 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			}}},
 		},
 		"several keeps": {
-			input: "not_found {\nkeep header X a\nkeep {\nheader Y {env.Y}\nheader Y b\nheader !Z\nstatus 404\n}\nkeep header X c\n}",
+			input: "not_found {\nkeep header X a\nkeep {\nheader Y a\nheader Y b\nheader !Z\nstatus 404\n}\nkeep header X c\n}",
 			want: Handler{Keep: []caddyhttp.ResponseMatcher{
 				{Headers: http.Header{"X": {"a"}}},
-				{StatusCode: []int{404}, Headers: http.Header{"Y": {"{env.Y}", "b"}, "Z": nil}},
+				{StatusCode: []int{404}, Headers: http.Header{"Y": {"a", "b"}, "Z": nil}},
 				{Headers: http.Header{"X": {"c"}}},
 			}},
 		},
@@ -50,14 +49,15 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			},
 		},
 
+		"message":               {input: "not_found {\nmessage \"Seite {a} nicht gefunden.\"\n}", want: Handler{Message: "Seite {a} nicht gefunden."}},
 		"empty block of option": {input: "not_found {\nfooter x {\n}\nreplace all\n}", want: Handler{Footer: "x", Replace: "all"}},
 		"placeholders": {
-			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\n}",
-			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} "},
+			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\nuri {a}#x\n}",
+			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} ", URI: "{a}#x"},
 		},
 
 		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options, at Testfile:1"},
-		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are context_path, base_url, uri, footer, formats, replace, keep, template, report, at Testfile:2"},
+		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, at Testfile:2"},
 		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, at Testfile:3"},
 		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0, at Testfile:3"},
 		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem, xml, at Testfile:2"},
@@ -72,7 +72,11 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"keep status 404":   {input: "not_found {\nkeep status 404\n}", err: "keep: the matcher status 404 would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:2"},
 		"keep status 4xx":   {input: "not_found {\nkeep header X *\nkeep {\nstatus 410 4xx\n}\n}", err: "keep: the matcher status 410 or 4xx would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
 		"keep nothing":      {input: "not_found {\nkeep {\nheader X *\nstatus 410 5xx\n}\n}", err: "keep: no 404 response has the status 410 or 5xx; leave the status out, and write one as in header X-Error-Page *, at Testfile:2"},
-		"keep of a request": {input: "not_found {\nkeep header X {http.request.host}\n}", err: `keep: header X: "{http.request.host}": {http.request.host} is not a global placeholder such as {env.NAME}; escape a brace of the value as in \{, at Testfile:2`},
+		"message, context":  {input: "not_found {\nmessage x\nreport\ncontext_path /app\n}", err: "message: it takes the place of the one that names context_path; leave one of the two out, at Testfile:4"},
+		"context, message":  {input: "not_found {\ncontext_path /\nmessage x\n}", err: "message: it takes the place of the one that names context_path; leave one of the two out, at Testfile:3"},
+		"surplus message":   {input: "not_found {\nmessage Not here\n}", err: "option 'message' takes one argument, not 2; quote a value that has spaces, at Testfile:2"},
+		"template varies":   {input: "not_found {\ntemplate {http.request.host}.html\n}", err: `template: "{http.request.host}.html" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
+		"keep of a request": {input: "not_found {\nkeep header X {env.NAME}\n}", err: `keep: header X: "{env.NAME}" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
 		"keep of a colon":   {input: "not_found {\nkeep header Content-Type: text/html\n}", err: `keep: "Content-Type:" is not the name of a header field; write one as in header X-Error-Page *, at Testfile:2`},
 		"keep of a path":    {input: "not_found {\nkeep path /x\n}", err: "keep: unknown matcher 'path'; the matchers are header and status, at Testfile:2"},
 		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep: unknown matcher 'headers'; the matchers are header and status, at Testfile:4"},
@@ -134,7 +138,6 @@ func TestMistakesAreRefused(t *testing.T) {
 		"context path with a space":         {"context_path", "/my app", `context_path: "/my app" has characters that the path of a URL cannot have; percent-encode them, as in "/my%20app"`},
 		"context path with a query":         {"context_path", "/app?x", `percent-encode them, as in "/app%3Fx"`},
 		"context path with markup":          {"context_path", "/<b>", `percent-encode them, as in "/%3Cb%3E"`},
-		"context path of a placeholder":     {"context_path", "app/{http.request.host}", `context_path: "app/{http.request.host}" does not begin with a slash`},
 		"base URL without scheme":           {"base_url", "www.example.com", `base_url: "www.example.com" is not an absolute http or https URL with a host; write it as in https://www.example.com`},
 		"base URL of another scheme":        {"base_url", "ftp://example.com", `base_url: "ftp://example.com" is not an absolute http or https URL`},
 		"base URL without host":             {"base_url", "https:///x", `is not an absolute http or https URL with a host`},
@@ -149,20 +152,21 @@ func TestMistakesAreRefused(t *testing.T) {
 		"base URL with the port 65536":      {"base_url", "https://[::1]:65536", `has the port 65536; a port is a number from 1 to 65535`},
 		"base URL with the port 0":          {"base_url", "https://example.com:0", `has the port 0; a port is a number from 1 to 65535`},
 		"base URL with a variable port":     {"base_url", "https://example.com:{env.NOT_FOUND_TEST_PORT}", `base_url: "https://example.com:99999" has the port 99999; a port is a number from 1 to 65535`},
-		"base URL of a placeholder":         {"base_url", "ftp://{http.request.host}", `does not begin with http:// or https://`},
 		"base URL of an unset variable":     {"base_url", "{env.NOT_FOUND_TEST_UNSET}", `base_url: "" is not an absolute http or https URL`},
-		"URI of another scheme":             {"uri", "ftp://{http.request.host}/x", `uri: "ftp://{http.request.host}/x" is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}`},
+		"URI of another scheme":             {"uri", "ftp://a.test/x", `uri: "ftp://a.test/x" is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}`},
 		"URI without scheme":                {"uri", "www.example.com/x", `uri: "www.example.com/x" is neither a path nor an absolute http or https URL`},
 		"URI of the name of a field":        {"uri", "X-Original-URI", `is neither a path nor an absolute http or https URL`},
 		"URI of an unset variable":          {"uri", "{env.NOT_FOUND_TEST_UNSET}", `uri: "" is neither a path nor an absolute http or https URL`},
-		"URI without host":                  {"uri", "https:///{http.request.uri}", `uri: "https://" is not an absolute http or https URL with a host`},
-		"URI with a user":                   {"uri", "https://me:secret@example.com/{http.request.uri}", `uri: "https://me:xxxxx@example.com" has user information, which every visitor would see; leave it out`},
+		"URI without host":                  {"uri", "https:///x", `uri: "https://" is not an absolute http or https URL with a host`},
+		"URI with a user":                   {"uri", "https://me:secret@example.com/x", `uri: "https://me:xxxxx@example.com" has user information, which every visitor would see; leave it out`},
 		"URI with a user and a fragment":    {"uri", "https://me:secret@example.com#x", `uri: "https://me:xxxxx@example.com" has user information`},
-		"URI with a large port":             {"uri", "https://example.com:99999?{http.request.uri.query}", `uri: "https://example.com:99999" has the port 99999; a port is a number from 1 to 65535`},
+		"URI with a large port":             {"uri", "https://example.com:99999?x", `uri: "https://example.com:99999" has the port 99999; a port is a number from 1 to 65535`},
 		"URI with a host that is none":      {"uri", "https://exa mple.com", `uri: "https://exa mple.com" is not a URL: `},
-		"URI with a fragment":               {"uri", "{http.request.header.X-Original-URI}#top", `uri: "{http.request.header.X-Original-URI}#top" has a fragment, which no client sends; leave it out`},
+		"URI with a fragment":               {"uri", "/x#top", `uri: "/x#top" has a fragment, which no client sends; leave it out`},
 		"URI with a space":                  {"uri", "https://example.com/my app?x", `uri: "https://example.com/my app?x" has characters that a URL cannot have; percent-encode them, as in "https://example.com/my%20app?x"`},
 		"URI that is a path with markup":    {"uri", "/<b>", `percent-encode them, as in "/%3Cb%3E"`},
+		"blank message":                     {"message", " \t", `message: " \t" is blank; write one line of text, or leave the option out`},
+		"message of two lines":              {"message", "one\ntwo", `message: "one\ntwo" is not one line of text; leave out line breaks and control characters`},
 		"blank footer":                      {"footer", " \t", `is blank; write one line of text, or leave the option out`},
 		"footer of an unset variable":       {"footer", "{env.NOT_FOUND_TEST_UNSET}", `footer: "" is blank; write one line of text, or leave the option out`},
 		"footer of two lines":               {"footer", "one\ntwo", `footer: "one\ntwo" is not one line of text; leave out line breaks and control characters`},
@@ -171,13 +175,13 @@ func TestMistakesAreRefused(t *testing.T) {
 		"unknown format":                    {"formats", "yaml", `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem, xml`},
 		"repeated format":                   {"formats", "html text html", `formats: html is given twice; give each format once`},
 		"unknown mode":                      {"replace", "some", `replace: unknown mode "some"; the modes are pages, all, none`},
-		"missing template":                  {"template", none, "template: reading the file: open " + none},
-		"missing template, relative path":   {"template", "nowhere/404.html", "template: reading the file: open " + filepath.Join(workingDirectory, "nowhere", "404.html")},
-		"template that is a folder":         {"template", filepath.Dir(none), "template: reading the file: "},
+		"missing template":                  {"template", none, "template: reading the file: stat " + none},
+		"missing template, relative path":   {"template", "nowhere/404.html", "template: reading the file: stat " + filepath.Join(workingDirectory, "nowhere", "404.html")},
+		"template that is a folder":         {"template", filepath.Dir(none), "template: " + filepath.Dir(none) + " is not a regular file"},
 		"template that does not parse":      {"template", unparsable, "template: parsing " + unparsable + ": "},
 		"template with an unknown function": {"template", unknownFunc, `function "uri" not defined`},
 		"template that cannot be escaped":   {"template", unescapable, "template: trying " + unescapable + " on a sample page: "},
-		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri in type page.templateData; the fields are .Heading, .URI, .Status, .Message, .Footer`},
+		"template with an unknown field":    {"template", unknownField, "template: trying " + unknownField + ` on a sample page: template: field.html:2:5: executing "field.html" at <.Uri>: can't evaluate field Uri in type page.Page; the fields are .Heading, .URI, .Status, .Message, .Footer and .Placeholder "name"`},
 		"template that fails":               {"template", failing, "template: trying " + failing + ` on a sample page: template: failing.html:3:2: executing "failing.html" at <index .URI 99999>: error calling index`},
 		"empty template":                    {"template", empty, "template: " + empty + " renders a blank page; write the page at the top level of the file, outside of define"},
 		"blank template":                    {"template", blank, blank + " renders a blank page"},
@@ -231,9 +235,9 @@ func TestMistakesAreRefused(t *testing.T) {
 		"keep nothing in JSON":   {`"keep":[{"status_code":[200],"headers":{"X":["*"]}}]`, "keep: no 404 response has the status 200; leave the status out"},
 		"no status in JSON":      {`"keep":[{"status_code":[],"headers":{"X":["*"]}}]`, "keep: no 404 response has the status []; leave the status out"},
 		"keep a name in JSON":    {`"keep":[{"headers":{"{env.X}":["*"]}}]`, `keep: "{env.X}" is not the name of a header field; write one as in header X-Error-Page *`},
-		"keep a request in JSON": {`"keep":[{"headers":{"X":["{http.request.host}"]}}]`, `keep: header X: "{http.request.host}": {http.request.host} is not a global placeholder such as {env.NAME}`},
-		"keep an unset variable": {`"keep":[{"headers":{"X":["*","{env.NOT_FOUND_TEST_UNSET}"]}}]`, `keep: header X: "{env.NOT_FOUND_TEST_UNSET}" expands to nothing; set it, or leave the matcher out`},
-		"keep an unknown one":    {`"keep":[{"headers":{"X":["{system.nothing}"]}}]`, `keep: header X: "{system.nothing}": unrecognized placeholder {system.nothing}`},
+		"keep of a placeholder":  {`"keep":[{"headers":{"X":["*","{env.X}"]}}]`, `keep: header X: "{env.X}" takes no placeholders`},
+		"template of an env":     {`"template":"{env.X}.html"`, `template: "{env.X}.html" takes no placeholders; {$NAME} in a Caddyfile`},
+		"message and context":    {`"message":"x","context_path":"/"`, "message: it takes the place of the one that names context_path; leave one of the two out"},
 		"template unused":        {`"template":"404.html","formats":["json","xml"]`, "template: 404.html is for the HTML page, and the formats json xml have no html; add html to them, or leave the template out"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,28 +297,6 @@ func TestBlocksHaveGroupsOfTheirOwn(t *testing.T) {
 	}
 	if again := string(testcaddy.Adapt(t, blocks)); again != config {
 		t.Errorf("adapted a second time, it is\n%s\nwant\n%s", again, config)
-	}
-}
-
-// TestValidateIsReadOnly compares a handler before and after Validate, which Caddy requires to change nothing.
-func TestValidateIsReadOnly(t *testing.T) {
-	h := &Handler{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y ", Formats: []string{"json"}, Replace: "all"}
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
-	t.Cleanup(cancel)
-	if err := h.Provision(ctx); err != nil {
-		t.Fatal(err)
-	}
-	before := *h
-	if err := h.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(*h, before) {
-		t.Errorf("got %+v, want %+v as before", *h, before)
-	}
-	p := h.pages.Make(page.Asked{Method: "GET", Target: "/x"}, nil)
-	defer p.Free()
-	if string(p.URI) != "https://a.test/x" || string(p.Message) != "No endpoint GET /app/missing.html." || p.Footer != "x y" {
-		t.Errorf("got %q, %q, %q", p.URI, p.Message, p.Footer)
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "not-found",
-		Usage: "[--listen <addr>] [--context-path <path>] [--base-url <url>] [--uri <text>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
+		Usage: "[--listen <addr>] [--message <text>] [--context-path <path>] [--base-url <url>] [--uri <text>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
 			"    [--trusted-proxies <range,...>] [--health-path <path>] [--report [--admin <address>]] [--access-log] [--debug]",
 		Short: "Spins up a server that answers every request with a 404 page",
 		Long: `
@@ -34,9 +34,9 @@ backend of an ingress or a load balancer, a stub while a site is down for
 maintenance, or a test double.
 
 The page is plain text, HTML, Markdown, JSON, problem details or XML,
-whichever the client's Accept header prefers. --context-path, --base-url,
---uri, --footer, --formats and --template are the options of the not_found
-directive; --formats takes a comma-separated list.
+whichever the client's Accept header prefers. --message, --context-path,
+--base-url, --uri, --footer, --formats and --template are the options of the
+not_found directive; --formats takes a comma-separated list.
 
 The scheme and the host of the address on the page are those of the request.
 With --trusted-proxies, X-Forwarded-Proto and X-Forwarded-Host count if the
@@ -51,8 +51,10 @@ readiness and liveness probes.
 The admin API is disabled, unless --report counts which addresses are
 missed: then it serves the report, which 'caddy not-found report' prints. It
 listens at Caddy's default address, or at --admin, which may be a Unix socket,
-as in unix//run/not-found.sock. Where something answers already, such as
-another Caddy, it does not start.
+as in unix//run/not-found.sock.
+
+Where something answers already at one of its addresses, such as another
+Caddy, it does not start.
 
 A request that takes longer than 10 seconds to arrive is not waited for, and
 a signal to stop ends every exchange within 5 seconds.
@@ -60,6 +62,7 @@ a signal to stop ends every exchange within 5 seconds.
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.StringP("listen", "l", ":8080", "The address to which to bind the listener")
+			flags.String("message", "", "The message on the page, instead of the one with the context path")
 			flags.String("context-path", "", "The path of the application that the page speaks for")
 			flags.String("base-url", "", "The URL that the address on the page begins with")
 			flags.String("uri", "", "The address on the page, by placeholders; it believes whoever sends it")
@@ -101,8 +104,11 @@ const (
 func cmdNotFound(fl caddycmd.Flags) (int, error) {
 	caddy.TrapSignals()
 	config, err := notFoundConfig(fl)
+	if err == nil {
+		err = checkUnused("listen", fl.String("listen"), "--listen :8081")
+	}
 	if err == nil && !config.Admin.Disabled {
-		err = checkUnused(config.Admin.Listen)
+		err = checkUnused("admin", config.Admin.Listen, "--admin localhost:2020 or --admin unix//run/not-found.sock")
 	}
 	if err == nil {
 		err = caddy.Run(config)
@@ -113,21 +119,21 @@ func cmdNotFound(fl caddycmd.Flags) (int, error) {
 	select {}
 }
 
-// checkUnused refuses an address where something answers. Caddy would listen there as well, and `caddy reload` and
-// `caddy stop` would reach the one or the other.
-func checkUnused(admin string) error {
-	addr, err := parseAddress(admin)
+// checkUnused refuses an address where something answers. Caddy would listen there as well, and a client, `caddy reload`
+// or `caddy stop` would reach the one or the other.
+func checkUnused(flag, address, instead string) error {
+	addr, err := parseAddress(address)
 	if err != nil {
-		return fmt.Errorf("admin: %w", err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
-	host, _, _ := strings.Cut(addr.JoinHostPort(0), "|") // a Unix socket may have permissions
-	conn, err := net.DialTimeout(addr.Network, host, time.Second)
-	if err != nil {
-		return nil
+	for i := range addr.PortRangeSize() {
+		host, _, _ := strings.Cut(addr.JoinHostPort(i), "|") // a Unix socket may have permissions
+		if conn, err := net.DialTimeout(addr.Network, host, time.Second); err == nil {
+			conn.Close()
+			return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
+		}
 	}
-	conn.Close()
-	return fmt.Errorf("admin: at %s, something answers already, such as another Caddy; "+
-		"use another address, as in --admin localhost:2020 or --admin unix//run/not-found.sock", admin)
+	return nil
 }
 
 // parseAddress parses an address as Caddy does, but neither one without a port nor a URL.
@@ -238,9 +244,9 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 // handlerOfFlags returns the handler with the options that are given, checked as those of the directive are.
 func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
 	h := &Handler{Report: fl.Bool("report")}
-	for _, flag := range []string{"context-path", "base-url", "uri", "footer", "template"} {
-		if fl.Changed(flag) {
-			if err := h.setOption(strings.ReplaceAll(flag, "-", "_"), []string{fl.String(flag)}); err != nil {
+	for _, o := range h.valueOptions() {
+		if flag := strings.ReplaceAll(o.name, "_", "-"); fl.Changed(flag) {
+			if err := h.setOption(o.name, []string{fl.String(flag)}); err != nil {
 				return nil, err
 			}
 		}

@@ -1,10 +1,10 @@
 package notfound
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // countPassed counts a 404 response that passed in the report, unless an inner not_found has counted it, or wrote it.
@@ -12,9 +12,8 @@ func (rw *responseWriter) countPassed() {
 	if !rw.decision.report() {
 		return
 	}
-	var b [512]byte // for most addresses
 	asked := rw.request.asked()
-	address := rw.handler.pages.AppendURI(b[:0], asked, rw.request.replacer())
+	address := rw.handler.pages.URI(asked, rw.request.replacer())
 	outcome := report.Passed
 	if rw.isReplaceable {
 		outcome = report.Replaceable
@@ -24,8 +23,11 @@ func (rw *responseWriter) countPassed() {
 
 // miss describes a request for an address that is missing: which one it is on the page, what led there, and what became of
 // it. A client reaches the site by the authority as well.
-func (rw *responseWriter) miss(address []byte, authority string, outcome report.Outcome) report.Miss {
-	host, target := splitAddress(address)
+func (rw *responseWriter) miss(address, authority string, outcome report.Outcome) report.Miss {
+	_, host, target, ok := uri.Split(address)
+	if !ok { // as in urn:x
+		target = address
+	}
 	m := report.Miss{Host: host, Path: target, Referer: rw.request.referer, Outcome: outcome}
 	switch m.Link = report.LinkOf(m.Referer, host, target, authority); {
 	case m.Link == report.None:
@@ -40,19 +42,4 @@ func (rw *responseWriter) miss(address []byte, authority string, outcome report.
 // section 2.1), whatever the page of that script is.
 func (r *clientRequest) isFetch() bool {
 	return r.isEmptyDest && !strings.Contains(strings.ToLower(r.accept), "text/html")
-}
-
-// splitAddress splits an address on a page into its authority, which is empty if it has none, and the rest. An address
-// on a page has no user information.
-func splitAddress(address []byte) (authority, rest []byte) {
-	i := bytes.IndexByte(address, ':')
-	if i < 1 || !bytes.HasPrefix(address[i:], []byte("://")) {
-		return nil, address
-	}
-	rest = address[i+len("://"):]
-	end := len(rest)
-	if i := bytes.IndexAny(rest, "/?"); i >= 0 {
-		end = i
-	}
-	return rest[:end], rest[end:]
 }

@@ -37,6 +37,11 @@ func init() {
 // header prefers. Once a page is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or
 // `response`; otherwise it is empty.
 type Handler struct {
+	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders
+	// are supported; where they leave it blank, it is the default. ContextPath would have no effect, so both
+	// together are refused. Default: `No endpoint`, the method, and the missing page of ContextPath.
+	Message string `json:"message,omitempty"`
+
 	// The path of the application that the page speaks for, for example `/app`. The message on the page
 	// then names `/app/missing.html`, whatever path was requested. It begins with a slash; a trailing
 	// slash is dropped. Placeholders are supported. Default: empty, the root context.
@@ -73,16 +78,17 @@ type Handler struct {
 	Replace string `json:"replace,omitempty"`
 
 	// Which 404 responses are never replaced, in any mode: those that one of these matchers matches, for example by
-	// a header field with which an application marks the pages that it designed. Global placeholders are supported in the
-	// values of header fields. Default: none.
+	// a header field with which an application marks the pages that it designed. One that would match every 404
+	// response, or none, is refused, and so are placeholders. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
-	// A file with a Go html/template for the HTML representation. Its data are `.Heading`, `.URI`,
-	// `.Status`, `.Message` and `.Footer`; its function `placeholder "name"` returns the value of a
-	// Caddy placeholder. The template is read, and tried on a sample page, when the config loads, and again
-	// within two seconds or so after the file has changed; if it is no good then, the error is logged, and the
-	// last good one stays in use. If it fails for a request, the error is logged and the built-in page is sent.
-	// Default: the built-in page.
+	// A file with a Go html/template for the HTML representation, in UTF-8. Its data are `.Heading`, `.URI`,
+	// `.Status`, `.Message` and `.Footer`, and `{{.Placeholder "http.request.uuid"}}` is the value of a Caddy
+	// placeholder, which is empty if it is unknown; within `with` and `range`, it is `$.Placeholder`. The template
+	// is read, and tried on a sample page, when the config loads, and again once the file has changed, which is
+	// looked for once a second at most. If it cannot be used then, the error is logged, and the last good one stays
+	// in use. If it fails for a request, the error is logged and the built-in page is sent. The name takes no
+	// placeholders. Default: the built-in page.
 	Template string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves
@@ -97,7 +103,7 @@ type Handler struct {
 	// the same group, so that of those that match, the first takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
-	pages   *page.Pages
+	pages   *page.Maker
 	counter pageCounter
 	logger  *zap.Logger
 
@@ -123,17 +129,20 @@ func optionNames() (names []string) {
 	return names
 }
 
-// Provision expands the global placeholders of the options, checks them, reads the template and registers the
-// counter.
+// Provision checks the options, reads the template and registers the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 
-	var err error
-	if h.pages, err = page.Parse(page.Options{
-		ContextPath: loadedText(h.ContextPath),
-		BaseURL:     loadedText(h.BaseURL),
-		URI:         loadedText(h.URI),
-		Footer:      loadedText(h.Footer),
+	err := h.checkOptions()
+	if err != nil {
+		return err
+	}
+	if h.pages, err = page.NewMaker(page.Options{
+		Message:     h.Message,
+		ContextPath: h.ContextPath,
+		BaseURL:     h.BaseURL,
+		URI:         h.URI,
+		Footer:      h.Footer,
 		Server:      server(),
 		Formats:     h.Formats,
 		Template:    h.Template,
@@ -141,9 +150,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Logger:      h.logger,
 	}); err != nil {
 		return err
-	}
-	if err := loadKeep(h.Keep); err != nil {
-		return fmt.Errorf("keep: %w", err)
 	}
 	if h.counter, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
@@ -173,14 +179,6 @@ func samplePlaceholders() page.Placeholders {
 	return repl
 }
 
-// Validate refuses an unknown mode.
-func (h *Handler) Validate() error {
-	if err := checkMode(h.Replace); err != nil {
-		return fmt.Errorf("replace: %w", err)
-	}
-	return nil
-}
-
 // Cleanup takes the handler off the report, which goes on for the handlers of the next config.
 func (h *Handler) Cleanup() error {
 	if h.reporting {
@@ -193,7 +191,6 @@ func (h *Handler) Cleanup() error {
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
 	_ caddy.CleanerUpper          = (*Handler)(nil)
-	_ caddy.Validator             = (*Handler)(nil)
 	_ caddyfile.Unmarshaler       = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )

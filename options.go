@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,53 +17,86 @@ import (
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
-// writtenText returns the value of an option as it is written, with all its placeholders.
-func writtenText(value string) page.Text { return parseText(value, nil) }
+// valueOption is an option that takes one value.
+type valueOption struct {
+	name  string
+	value *string
+	check func(string) error
 
-// loadedText returns the value of an option once the config is loaded. Its global placeholders have their values,
-// except the time, which is that of the request. An empty value is an absent one.
-func loadedText(value string) page.Text {
-	if value == "" {
-		return page.Text{}
-	}
-	global := caddy.NewReplacer()
-	return parseText(value, func(name string) (any, bool) {
-		if strings.HasPrefix(name, "time.") {
-			return nil, false
-		}
-		return global.Get(name)
-	})
+	// placeholders says whether they are expanded. The check is for values without them, or with those that a config
+	// expands as a request does.
+	placeholders bool
 }
 
-// parseText splits a value at its placeholders, except those that have a value now. Caddy's replacer finds them,
-// and puts a mark in the place of each.
-func parseText(value string, now func(name string) (any, bool)) page.Text {
-	const mark = "\x00"
-	var names []string
-	repl := caddy.NewEmptyReplacer()
-	repl.Map(func(name string) (any, bool) {
-		if now != nil {
-			if value, known := now(name); known {
-				return value, true
+// valueOptions returns the options that take one value.
+func (h *Handler) valueOptions() []valueOption {
+	return []valueOption{
+		{"message", &h.Message, page.CheckLine, true},
+		{"context_path", &h.ContextPath, page.CheckContextPath, true},
+		{"base_url", &h.BaseURL, page.CheckBaseURL, true},
+		{"uri", &h.URI, page.CheckURI, true},
+		{"footer", &h.Footer, page.CheckLine, true},
+		{"replace", &h.Replace, checkMode, false},
+		{"template", &h.Template, checkNoPlaceholders, false}, // the file is read when the config loads, not by caddy adapt
+	}
+}
+
+// checkOptions checks the options once the config loads. A value whose placeholders are all global is checked with them
+// expanded.
+func (h *Handler) checkOptions() error {
+	for _, o := range h.valueOptions() {
+		value, known := *o.value, true
+		if value == "" {
+			continue
+		}
+		if o.placeholders {
+			value, known = expandGlobal(value)
+		}
+		if !known {
+			continue
+		}
+		if err := o.check(value); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	for _, m := range h.Keep {
+		if err := checkKeep(m); err != nil {
+			return fmt.Errorf("keep: %w", err)
+		}
+	}
+	return h.checkTogether()
+}
+
+// checkTogether refuses options that have no effect together, whichever of them comes later.
+func (h *Handler) checkTogether() error {
+	if h.Message != "" && h.ContextPath != "" {
+		return errors.New("message: it takes the place of the one that names context_path; leave one of the two out")
+	}
+	if h.Template != "" && len(h.Formats) > 0 && !slices.Contains(h.Formats, "html") {
+		return fmt.Errorf("template: %s is for the HTML page, and the formats %s have no html; add html to them, or leave the template out",
+			h.Template, strings.Join(h.Formats, " "))
+	}
+	return nil
+}
+
+// expandGlobal expands a value whose placeholders are the same for all requests. It returns false if one is not.
+func expandGlobal(value string) (expanded string, ok bool) {
+	expanded, err := caddy.NewReplacer().ReplaceFunc(value, func(name string, value any) (any, error) {
+		for _, prefix := range [...]string{"env.", "file.", "system."} { // see caddy.NewReplacer; the time is that of a request
+			if strings.HasPrefix(name, prefix) {
+				return value, nil
 			}
 		}
-		names = append(names, name)
-		return mark, true
+		return nil, errors.New("not a global placeholder")
 	})
-	marked, err := repl.ReplaceOrErr(value, false, false)
-	if err != nil { // too many braces that don't end
-		return page.Literal(value)
-	}
-	literals := strings.Split(marked, mark)
-	if len(literals) != len(names)+1 { // the value has what looks like a mark, which no option can have
-		return page.Literal(value)
-	}
-	return page.NewText(literals, names)
+	return expanded, err == nil
 }
 
-// written returns a check of the value of an option as it is written.
-func written(check func(page.Text) error) func(value string) error {
-	return func(value string) error { return check(writtenText(value)) }
+func checkNoPlaceholders(value string) error {
+	if strings.Contains(value, "{") {
+		return fmt.Errorf("%q takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read", value)
+	}
+	return nil
 }
 
 // The modes of the option replace.
@@ -79,30 +113,6 @@ func checkMode(mode string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(modes, ", "))
-}
-
-// loadKeep checks the matchers of keep, and expands the global placeholders in them, because Caddy expands none in a
-// response matcher.
-func loadKeep(matchers []caddyhttp.ResponseMatcher) error {
-	repl := caddy.NewReplacer()
-	for _, m := range matchers {
-		if err := checkKeep(m); err != nil {
-			return err
-		}
-		for field, values := range m.Headers {
-			for i, value := range values {
-				expanded, err := repl.ReplaceOrErr(value, false, true)
-				if err != nil {
-					return fmt.Errorf("header %s: %q: %w", field, value, err)
-				}
-				if expanded == "" && value != "" {
-					return fmt.Errorf("header %s: %q expands to nothing; set it, or leave the matcher out", field, value)
-				}
-				values[i] = expanded
-			}
-		}
-	}
-	return nil
 }
 
 // checkKeep refuses a matcher that matches every 404 response, or none.
@@ -131,23 +141,10 @@ func checkKeep(m caddyhttp.ResponseMatcher) error {
 			return fmt.Errorf("%q is not the name of a header field; %s", field, instead)
 		}
 		for _, value := range values {
-			if err := checkGlobal(value); err != nil {
-				return fmt.Errorf("header %s: %q: %w", field, value, err)
+			if err := checkNoPlaceholders(value); err != nil {
+				return fmt.Errorf("header %s: %w", field, err)
 			}
 		}
 	}
 	return nil
-}
-
-// checkGlobal refuses a value with placeholders that are not global.
-func checkGlobal(s string) error {
-	_, err := caddy.NewEmptyReplacer().ReplaceFunc(s, func(name string, _ any) (any, error) {
-		for _, prefix := range [...]string{"env.", "file.", "system.", "time."} { // see caddy.NewReplacer
-			if strings.HasPrefix(name, prefix) {
-				return "", nil
-			}
-		}
-		return nil, fmt.Errorf("{%s} is not a global placeholder such as {env.NAME}; escape a brace of the value as in \\{", name)
-	})
-	return err
 }

@@ -4,54 +4,67 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestPlaceholdersAreExpandedInTwoSteps expands values when the config loads, and then for a request.
-func TestPlaceholdersAreExpandedInTwoSteps(t *testing.T) {
-	t.Setenv("NOT_FOUND_TEST_HOST", "a.test")
-	t.Setenv("NOT_FOUND_TEST_BRACES", "{x}")
-	repl := caddy.NewEmptyReplacer()
-	repl.Set("x", "a request's")
-	repl.Set("nested", "{x}")
-	for value, want := range map[string]struct{ written, loaded, expanded string }{
-		"plain } text {":                {"plain } text {", "plain } text {", "plain } text {"},
-		"{env.NOT_FOUND_TEST_HOST}:81":  {"{env.NOT_FOUND_TEST_HOST}:81", "a.test:81", "a.test:81"},
-		"{env.NOT_FOUND_TEST_HOST}{x}":  {"{env.NOT_FOUND_TEST_HOST}{x}", "a.test{x}", "a.testa request's"},
-		"y{env.NOT_FOUND_TEST_UNSET}":   {"y{env.NOT_FOUND_TEST_UNSET}", "y", "y"},
-		"{env.NOT_FOUND_TEST_BRACES} y": {"{env.NOT_FOUND_TEST_BRACES} y", "{x} y", "{x} y"},
-		"{unknown}":                     {"{unknown}", "{unknown}", "{unknown}"},
-		"{nested}":                      {"{nested}", "{nested}", "{x}"},
-		`\{x\} {x}`:                     {"{x} {x}", "{x} {x}", "{x} a request's"},
-		"{time.now.year}":               {"{time.now.year}", "{time.now.year}", "{time.now.year}"},
-		strings.Repeat("{", 200):        {strings.Repeat("{", 200), strings.Repeat("{", 200), strings.Repeat("{", 200)},
+// TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads has values that break the rule of their option, or not, once their
+// placeholders are expanded. Those with a placeholder of a request are made safe for each request instead.
+func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
+	t.Setenv("NOT_FOUND_TEST_VALUE", "ftp://a.test/\x07")
+	t.Setenv("NOT_FOUND_TEST_BRACES", "{env.NOT_FOUND_TEST_VALUE}")
+	file := testcaddy.TempFile(t, "value", "two\nlines")
+	for value, want := range map[string]string{
+		"{env.NOT_FOUND_TEST_VALUE}":                    `"ftp://a.test/\a"`,
+		"{env.NOT_FOUND_TEST_VALUE}{http.request.host}": "",
+		"{env.NOT_FOUND_TEST_VALUE}{unknown}":           "",
+		"{env.NOT_FOUND_TEST_VALUE}{time.now.year}":     "",
+		"{file." + file + "}":                           `"two\nlines"`,
+		"\x07{system.os}{system.slash}":                 `"\a`,
+		"\x07\\{http.request.host\\}":                   `"\a{http.request.host}"`, // it has no placeholder
+		"{env.NOT_FOUND_TEST_UNSET}":                    `""`,
+		strings.Repeat("{", 200) + "\x07":               "",
 	} {
-		t.Run(value, func(t *testing.T) {
-			written, loaded := writtenText(value), loadedText(value)
-			if written.String() != want.written || loaded.String() != want.loaded {
-				t.Errorf("got %q as it is written, and %q once the config is loaded", written, loaded)
+		for option, h := range map[string]*Handler{
+			"message": {Message: value}, "context_path": {ContextPath: value}, "base_url": {BaseURL: value}, "uri": {URI: value}, "footer": {Footer: value},
+		} {
+			if option == "context_path" && want == `""` {
+				continue // the root context
 			}
-			pages, err := page.Parse(page.Options{Footer: loaded})
-			if err != nil {
-				t.Fatal(err)
+			err := provisionErr(t, h)
+			if (err != nil) != (want != "") || err != nil && !strings.HasPrefix(err.Error(), option+": "+want) {
+				t.Errorf("%s %q: got the error %v, want %s", option, value, err, want)
 			}
-			if got := pages.Make(page.Asked{}, repl).Footer; got != want.expanded {
-				t.Errorf("got %q for a request", got)
-			}
-		})
+		}
 	}
 
-	if err := page.CheckFooter(writtenText("a\x00{x}")); err == nil {
-		t.Error("what looks like the mark of a placeholder is accepted")
+	// what was expanded is a literal
+	if err := provisionErr(t, &Handler{Footer: "{env.NOT_FOUND_TEST_BRACES}"}); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestTemplateIsTriedWithPlaceholders loads a template that fails on a sample page whose fields or placeholders are empty.
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	provision(t, &Handler{Template: testcaddy.TempFile(t, "404.html",
-		`{{slice (placeholder "http.request.uuid") 0 8}} {{slice (placeholder "http.request.host") 0 1}} {{slice (placeholder "http.request.remote.host") 0 1}}`+
+		`{{slice (.Placeholder "http.request.uuid") 0 8}} {{slice (.Placeholder "{http.request.host}") 0 1}} {{slice (.Placeholder "http.request.remote.host") 0 1}}`+
 			`{{slice .URI 0 7}}{{slice .Message 0 11}}{{slice .Footer 0 7}}{{slice .Heading 0 14}}{{if ne .Status 404}}{{index .URI 99999}}{{end}}`)})
+}
+
+// TestOptionsReachThePage makes a page of options as they are cleaned.
+func TestOptionsReachThePage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		h                    Handler
+		uri, message, footer string
+	}{
+		"context": {Handler{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y "}, "https://a.test/x", "No endpoint GET /app/missing.html.", "x y"},
+		"message": {Handler{Message: " Nothing  here ", BaseURL: "https://a.test"}, "https://a.test/x", "Nothing here", testcaddy.Footer()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pg := provision(t, &tt.h).pages.Make(page.Asked{Method: "GET", Target: "/x"}, nil)
+			if pg.URI != tt.uri || pg.Message != tt.message || pg.Footer != tt.footer {
+				t.Errorf("got %+v", pg)
+			}
+		})
+	}
 }

@@ -216,8 +216,8 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	}
 }
 
-// TestNotFoundCommandLeavesOtherAdminAPIsAlone starts a second one where the first one has its admin API.
-func TestNotFoundCommandLeavesOtherAdminAPIsAlone(t *testing.T) {
+// TestNotFoundCommandLeavesOtherServersAlone starts a second one where the first one listens, or has its admin API.
+func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "") // the path of a socket has to be short
 	if err != nil {
@@ -246,6 +246,14 @@ func TestNotFoundCommandLeavesOtherAdminAPIsAlone(t *testing.T) {
 	refused(t, "tcp/"+first.admin, second.admin, "--admin", "tcp/"+first.admin)
 	refused(t, socket, first.admin, "--admin", socket)
 	refused(t, socket+"|0666", first.admin, "--admin", socket+"|0666")
+
+	// nor does it take a part of another server's connections
+	for _, flags := range [][]string{{"--listen=" + first.addr}, {"--listen=tcp/" + first.addr, "--health-path=/healthz"}} {
+		want := "listen: at " + strings.TrimPrefix(flags[0], "--listen=") + ", something answers already, such as another Caddy; use another address, as in --listen :8081"
+		if _, stderr, code := run(t, command(t, append([]string{"not-found"}, flags...)...)); code != 1 || !strings.Contains(stderr, want) {
+			t.Fatalf("got the exit code %d and\n%s\nwant 1 and %s", code, stderr, want)
+		}
+	}
 
 	reports := func(address, path string) {
 		t.Helper()

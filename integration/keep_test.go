@@ -41,7 +41,7 @@ func TestKeptResponsesPassInEveryMode(t *testing.T) {
 		"several, all":     "not_found {\nreplace all\nkeep header X-Error-Page 1\nkeep header X-Other *\n}",
 		"one field twice":  "not_found {\nkeep {\nheader X-Error-Page 0\nheader X-Error-Page 1\n}\n}",
 		"two fields":       "not_found {\nkeep {\nheader X-Error-Page 1\nheader Content-Type text/*\n}\nkeep {\nheader Content-Type text/*\nheader X-Other *\n}\n}",
-		"a variable":       "not_found {\nkeep header X-Error-Page {env.NOT_FOUND_TEST_KEEP}\n}",
+		"a variable":       "not_found {\nkeep header X-Error-Page {$NOT_FOUND_TEST_KEEP}\n}",
 		"in handle_errors": "not_found {\nkeep header X-Error-Page *\n}\nhandle_errors {\nnot_found {\nkeep header X-Error-Page *\n}\n}",
 	} {
 		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
@@ -61,7 +61,7 @@ func TestKeptResponsesPassInEveryMode(t *testing.T) {
 		t.Run("JSON, "+mode, func(t *testing.T) {
 			s := testcaddy.StartConfig(t, []byte(`{"admin":{"disabled":true,"config":{"persist":false}},"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"routes":[
 				{"match":[{"path":["/error","/unanswered"]}],"handle":[{"handler":"headers","response":{"set":{"X-Error-Page":["1"]}}}]},
-				{"handle":[{"handler":"not_found","replace":"`+mode+`","keep":[{"headers":{"X-Other":["*"]}},{"status_code":[404],"headers":{"X-Error-Page":["0","{env.NOT_FOUND_TEST_KEEP}*"]}}]}]},
+				{"handle":[{"handler":"not_found","replace":"`+mode+`","keep":[{"headers":{"X-Other":["*"]}},{"status_code":[404],"headers":{"X-Error-Page":["0","1*"]}}]}]},
 				{"match":[{"path":["/error"]}],"handle":[{"handler":"error","status_code":404}]},
 				{"match":[{"not":[{"path":["/unanswered"]}]}],"handle":[{"handler":"reverse_proxy","upstreams":[{"dial":"`+backend+`"}]}]}
 			]}}}}}`))

@@ -290,89 +290,54 @@ http://passing.test:0 {
 	}
 }
 
-// TestFooter has footers that are set in every way, and what a client sends in one of them.
-func TestFooter(t *testing.T) {
-	t.Setenv("NOT_FOUND_TEST_FOOTER", "from the environment")
-	s := testcaddy.Start(t, `
-http://default.test:0 {
-	not_found
-}
-http://own.test:0 {
-	not_found {
-		footer "  Powered by   <us> & you, 2026 "
-	}
-}
-http://env.test:0 {
-	not_found {
-		footer {env.NOT_FOUND_TEST_FOOTER}
-	}
-}
-http://request.test:0 {
-	not_found {
-		footer "{http.request.header.X-Footer}"
-	}
-}
-http://unknown.test:0 {
-	not_found {
-		footer "{unknown} and \{http.request.host\}"
-	}
-}
-http://time.test:0 {
-	not_found {
-		footer "{time.now.unix_ms}"
-	}
-}`)
-	last := func(t *testing.T, res testcaddy.Response) string {
-		t.Helper()
-		lines := strings.Split(strings.TrimSuffix(res.Content, "\n"), "\n")
-		if len(lines) != 5 {
-			t.Errorf("got %d lines:\n%s", len(lines), res.Content)
-		}
-		return lines[len(lines)-1]
-	}
-	version, _ := caddy.Version()
-	for host, want := range map[string]string{
-		"default": "Powered by Caddy " + version,
-		"own":     "Powered by <us> & you, 2026",
-		"env":     "from the environment",
-		"unknown": "{unknown} and {http.request.host}",
+// TestMessageAndFooter has lines of text that are set in every way, and what a client sends in one of them.
+func TestMessageAndFooter(t *testing.T) {
+	t.Setenv("NOT_FOUND_TEST_LINE", "from the environment {env.HOME}")
+	sites := ""
+	for host, value := range map[string]string{
+		"own": "  Nothing by   <us> & you, 2026 ", "env": "{env.NOT_FOUND_TEST_LINE}", "unknown": `{unknown} and \{http.request.host\}`,
+		"request": "{http.request.header.X-Line}", "time": "{time.now.unix_ms}",
 	} {
-		t.Run(host, func(t *testing.T) {
-			t.Parallel()
-			if got := last(t, s.Get(t, "http://"+host+".test/x")); got != want {
-				t.Errorf("got the footer %q, want %q", got, want)
-			}
-		})
+		sites += "http://" + host + ".test:0 {\nnot_found {\nmessage \"" + value + "\"\nfooter \"" + value + "\"\n}\n}\n"
 	}
+	s := testcaddy.Start(t, sites+"http://default.test:0 {\nnot_found\n}")
+	const message = "No endpoint GET /missing.html."
+	wants := func(t *testing.T, host, message, footer string, fields ...string) {
+		t.Helper()
+		for _, f := range testcaddy.Formats {
+			res := s.Get(t, "http://"+host+".test/x", append(fields, "Accept: "+f.MediaType)...)
+			if !utf8.ValidString(res.Content) {
+				t.Errorf("%s is not UTF-8", f.Name)
+			}
+			got := testcaddy.FieldsOf(t, res)
+			if got.Message != message || got.Footer != footer && f.Name != "problem" { // which has none
+				t.Errorf("%s: got the message %q and the footer %q, want %q and %q", f.Name, got.Message, got.Footer, message, footer)
+			}
+		}
+	}
+	wants(t, "default", message, testcaddy.Footer())
+	wants(t, "own", "Nothing by <us> & you, 2026", "Nothing by <us> & you, 2026")
+	wants(t, "env", "from the environment {env.HOME}", "from the environment {env.HOME}")
+	wants(t, "unknown", "{unknown} and {http.request.host}", "{unknown} and {http.request.host}")
 
-	// what a client sends stays one line of text, and never leaves the page without its last line
+	// what a client sends stays one line of text, and never leaves the page without a message or its last line
 	for value, want := range map[string]string{
-		"Me":                  "Me",
-		"":                    "Powered by Caddy " + version,
-		"\t":                  "Powered by Caddy " + version,
-		"a\tb  c":             "a b c",
-		"\xff\xfe":            "\uFFFD",
-		"a\u2028b\u0085c":     "a b c",
-		"<script>":            "<script>",
+		"Me": "Me", "": "", "\t": "", "a\tb  c": "a b c", "\xff\xfe": "\uFFFD", "a\u2028b\u0085c": "a b c", "<script>": "<script>", `"\`: `"\`,
 		"{http.request.uuid}": "{http.request.uuid}",
 	} {
 		t.Run("from a header field: "+value, func(t *testing.T) {
 			t.Parallel()
-			for _, f := range testcaddy.Formats {
-				res := s.Get(t, "http://request.test/x", "X-Footer: "+value, "Accept: "+f.MediaType)
-				if !utf8.ValidString(res.Content) {
-					t.Errorf("%s is not UTF-8", f.Name)
-				}
-				if got := testcaddy.FieldsOf(t, res).Footer; got != want && f.Name != "problem" { // which has none
-					t.Errorf("%s: got the footer %q, want %q", f.Name, got, want)
-				}
+			if want == "" {
+				wants(t, "request", message, testcaddy.Footer(), "X-Line: "+value)
+			} else {
+				wants(t, "request", want, want, "X-Line: "+value)
 			}
 		})
 	}
 
 	// the time is that of the request, not of the config
-	first := last(t, s.Get(t, "http://time.test/x"))
-	for last(t, s.Get(t, "http://time.test/x")) == first {
+	now := func() string { return testcaddy.FieldsOf(t, s.Get(t, "http://time.test/x")).Message }
+	for first := now(); now() == first; {
 	}
 }
 
@@ -380,7 +345,7 @@ http://time.test:0 {
 // own way.
 func TestTemplate(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", `<h1 title="{{.URI}}">{{.Heading}}</h1><a href="{{.URI}}">{{.URI}}</a><p>{{.Status}} {{.Message}} {{.Footer}}`+
-		`<p id="{{placeholder "http.request.uuid"}}">{{placeholder "http.request.header.X-Name"}}{{placeholder "unknown"}}<script>var x = {{placeholder "http.request.header.X-Name"}}</script>`)
+		`<p id="{{.Placeholder "http.request.uuid"}}">{{.Placeholder "http.request.header.X-Name"}}{{.Placeholder "unknown"}}<script>var x = {{.Placeholder "http.request.header.X-Name"}}</script>`)
 	s := testcaddy.Start(t, `
 http://a.test:0 {
 	not_found {
@@ -435,7 +400,7 @@ http://a.test:0 {
 
 // TestTemplateThatFailsYieldsBuiltInPage has a template fail for one request, after it has rendered half of the page.
 func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
-	file := testcaddy.TempFile(t, "404.html", `<p>half a page {{if eq (placeholder "http.request.header.X-Fail") "yes"}}{{index .URI 99999}}{{end}}`)
+	file := testcaddy.TempFile(t, "404.html", `<p>half a page {{if eq (.Placeholder "http.request.header.X-Fail") "yes"}}{{index .URI 99999}}{{end}}`)
 	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ntemplate "+file+"\n}\n}")
 
 	if res := s.Get(t, "http://a.test/x", "Accept: text/html"); res.Content != "<p>half a page " {
@@ -461,7 +426,7 @@ func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
 	}
 }
 
-// TestEditedTemplateIsShown edits a template while Caddy runs, breaks it and mends it. A reload of the same config, which
+// TestEditedTemplateIsShown edits a template while Caddy runs, breaks it and corrects it. A reload of the same config, which
 // Caddy skips, changes nothing about that.
 func TestEditedTemplateIsShown(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", "<p>one")

@@ -8,13 +8,11 @@ import (
 
 func TestChoose(t *testing.T) {
 	const (
-		chrome  = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
-		firefox = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-		safari  = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-		image   = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
-		java    = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
-		axios   = "application/json, text/plain, */*"
-		every   = "text html markdown json problem xml"
+		chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
+		image  = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
+		java   = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
+		axios  = "application/json, text/plain, */*"
+		every  = "text html markdown json problem xml"
 	)
 	junk := strings.Repeat(`a/b;c="d,e\"f",;=/,"`, 100<<10/20)
 
@@ -28,24 +26,16 @@ func TestChoose(t *testing.T) {
 		{"none, HTML first", "html json", nil, "html"},
 		{"empty", every, []string{""}, "text"},
 		{"blank", every, []string{" , ,\t"}, "text"},
-		{"anything", every, []string{"*/*"}, "text"},
 		{"anything, HTML first", "html json", []string{"*/*"}, "html"},
-		{"Chrome", every, []string{chrome}, "html"},
-		{"Firefox", every, []string{firefox}, "html"},
-		{"Safari", every, []string{safari}, "html"},
 		{"Chrome without HTML", "json xml", []string{chrome}, "xml"},
 		{"image tag", every, []string{image}, "text"},
-		{"Java", every, []string{java}, "html"},
 		{"Java without HTML", "json text", []string{java}, "json"},
-		{"axios", every, []string{axios}, "json"},
-		{"axios, text first all the same", "text json", []string{axios}, "json"},
 		{"JSON", every, []string{"application/json"}, "json"},
 		{"JSON by its old name", every, []string{"text/json"}, "json"},
 		{"problem", every, []string{"application/problem+json"}, "problem"},
 		{"problem or JSON", every, []string{"application/problem+json, application/json"}, "problem"},
 		{"XML", every, []string{"application/xml"}, "xml"},
 		{"XML by its other name", every, []string{"text/xml"}, "xml"},
-		{"XHTML", every, []string{"application/xhtml+xml"}, "html"},
 		{"odd case", every, []string{"Application/JSON;Q=0.5, TEXT/*;q=0.4"}, "json"},
 		{"two lines", every, []string{"text/plain;q=0.1", "application/json"}, "json"},
 
@@ -56,7 +46,6 @@ func TestChoose(t *testing.T) {
 		{"a subtype wildcard", every, []string{"*/*, application/*"}, "json"},
 		{"a low specific range", every, []string{"text/plain;q=0.1, */*;q=0.5"}, "html"},
 		{"named first", every, []string{"application/xml, text/plain"}, "xml"},
-		{"named first in lines", every, []string{"application/xml", "text/plain"}, "xml"},
 		{"named twice", every, []string{"text/plain;q=0.9, text/plain;q=0.1, text/html;q=0.5"}, "text"},
 		{"with a parameter", every, []string{"text/html;level=1;q=0.9, text/html;q=0.2, text/plain;q=0.5"}, "text"},
 		{"with a parameter, or anything", every, []string{"application/json;odata=verbose, */*;q=0.1"}, "text"},
@@ -70,7 +59,6 @@ func TestChoose(t *testing.T) {
 		{"an alias before what is named", every, []string{"application/xhtml+xml, text/plain"}, "html"},
 		{"an alias after what is named", every, []string{"text/plain, application/xhtml+xml"}, "text"},
 		{"an alias and its type", every, []string{"text/html;q=0.5, application/xhtml+xml, text/plain;q=0.8"}, "text"},
-		{"an alias and its type, in the other order", every, []string{"application/xhtml+xml, text/html;q=0.5, text/plain;q=0.8"}, "text"},
 		{"an alias and a wildcard", every, []string{"*/*;q=0.5, text/xml"}, "xml"},
 		{"an alias with a parameter", every, []string{"application/xhtml+xml;x=y, */*;q=0.5"}, "text"},
 		{"an alias that is ruled out", "html text", []string{"application/xhtml+xml;q=0, */*"}, "html"},
@@ -87,7 +75,6 @@ func TestChoose(t *testing.T) {
 		{"not text at all", every, []string{"text/*;q=0, */*;q=0.001"}, "json"},
 		{"not HTML but XHTML or anything", every, []string{"text/html;q=0, application/xhtml+xml, */*;q=0.1"}, "text"},
 		{"not HTML but XHTML, which is XML", every, []string{"text/html;q=0, application/xhtml+xml"}, "xml"},
-		{"not HTML but XHTML, without XML", "text html", []string{"text/html;q=0, application/xhtml+xml"}, "html"},
 		{"not HTML but XHTML or JSON", every, []string{"text/html;q=0.000, application/xhtml+xml, application/json;q=0.1"}, "json"},
 		{"nothing else than XHTML", every, []string{"application/xhtml+xml, */*;q=0"}, "html"},
 		{"nothing at all", every, []string{"*/*;q=0"}, "text"},
@@ -95,16 +82,9 @@ func TestChoose(t *testing.T) {
 		// what is refused is never sent while anything else is acceptable or nearly named
 		{"refused, and covered by a wildcard", "xml html", []string{"text/*, text/html;q=0"}, "xml"},
 		{"refused, but for a parameter", "json html", []string{"text/html;level=1, text/html;q=0"}, "json"},
-		{"refused by a wildcard, but for a parameter", "json html", []string{"text/html;level=1, text/*;q=0"}, "json"},
 		{"refused, with another that is nearly named", "html json", []string{"text/html;level=1, text/html;q=0, a/b+json;q=0.1"}, "json"},
-		{"refused with a suffix, with another that is nearly named", "text json xml", []string{"a/b+json, application/json;q=0, a/b+xml;q=0.1"}, "xml"},
-		{"refused but by its alias, with another that is nearly named", "html json", []string{"text/html;q=0, application/xhtml+xml, a/b+json;q=0.1"}, "json"},
-		{"refused but by its alias with a parameter", "json html", []string{"text/html;q=0, application/xhtml+xml;x=y"}, "json"},
-		{"refused by a wildcard but by its alias", "html json", []string{"application/xhtml+xml, text/*;q=0, application/json;q=0.1"}, "json"},
 		{"refused with its charset", "html json", []string{"text/html, text/html;charset=utf-8;q=0, application/json;q=0.1"}, "json"},
-		{"refused but with its charset", "html json", []string{"text/html;q=0, text/html;charset=utf-8;q=0.2, application/json;q=0.1"}, "html"},
 		{"refused and accepted", "html json", []string{"text/html, text/html;q=0, application/json;q=0.1"}, "json"},
-		{"a parameter refused", "html json", []string{"text/html;level=1;q=0, text/html;q=0.2, application/json;q=0.1"}, "html"},
 		{"refused on another line", "html json", []string{"text/*", "text/html;q=0", "application/json;q=0.1"}, "json"},
 		{"refused, and so is the first", "html json text", []string{"text/html;q=0, text/plain;q=0.1"}, "text"},
 
@@ -132,7 +112,6 @@ func TestChoose(t *testing.T) {
 		{"no subtype", every, []string{"text/, application/xml;q=0.1"}, "xml"},
 		{"half a wildcard", every, []string{"*/html, application/xml;q=0.1"}, "xml"},
 		{"weight too large", every, []string{"text/html;q=1.001, text/html;q=2, application/xml;q=0.1"}, "xml"},
-		{"weight with four digits", every, []string{"text/html;q=0.1234, application/xml;q=0.1"}, "xml"},
 		{"weight without digits", every, []string{"text/html;q=, text/html;q=., text/html;q=x, application/xml;q=0.1"}, "xml"},
 		{"negative weight", every, []string{"text/html;q=-1, application/xml;q=0.1"}, "xml"},
 		{"weight without its zero", every, []string{"text/html;q=.1, application/xml;q=.2"}, "xml"},
@@ -236,4 +215,32 @@ func offersOf(t testing.TB, names ...string) (offers Offers) {
 func choose(t testing.TB, names []string, accept string) string {
 	t.Helper()
 	return names[offersOf(t, names...).Choose(accept)]
+}
+
+// FuzzChoose checks that an offer is chosen whatever a client sends, and that neither the case nor members that are malformed
+// change which one.
+func FuzzChoose(f *testing.F) {
+	for _, client := range clients {
+		f.Add(client.accept)
+	}
+	f.Add(`text/html;a="b,text/plain;q=0";q=0.3, application/vnd.api+json`)
+	f.Add(`application/json;q=0.1, text/html;a="b\`)
+	offers := offersOf(f, "text", "html", "markdown", "json", "problem", "xml")
+	f.Fuzz(func(t *testing.T, accept string) {
+		chosen := offers.Choose(accept)
+		if chosen < 0 || chosen >= len(offers) {
+			t.Fatalf("%q: got the offer %d", accept, chosen)
+		}
+		upper := []byte(accept)
+		for i, c := range upper {
+			if 'a' <= c && c <= 'z' {
+				upper[i] -= 'a' - 'A'
+			}
+		}
+		for _, same := range []string{string(upper), ";,*/html, text/plain;q=2," + accept, accept + ",;"} {
+			if got := offers.Choose(same); got != chosen {
+				t.Errorf("%q: got the offer %d, but %d for %q", same, got, chosen, accept)
+			}
+		}
+	})
 }

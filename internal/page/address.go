@@ -20,51 +20,48 @@ type Asked struct {
 	Scheme, Authority string
 }
 
-// appendAddress appends the absolute URL that was asked for. It begins with baseURL, unless that is empty. What is valid
-// in it stays as it was sent; the rest is percent-encoded.
-func appendAddress(b []byte, asked Asked, baseURL string) []byte {
-	scheme, authority, rest, ok := splitURI(asked.URI)
+// ExpandURI returns what the option uri says for a request, as Asked takes it.
+func (m *Maker) ExpandURI(placeholders Placeholders) string { return m.uri.of(placeholders) }
+
+// URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one. What is
+// valid in it stays as it was sent; the rest is percent-encoded.
+func (m *Maker) URI(asked Asked, placeholders Placeholders) string {
+	scheme, authority, target, ok := splitURI(asked.URI)
 	if !ok {
-		scheme, authority, rest = splitTarget(asked.Method, asked.Target)
+		scheme, authority, target = splitTarget(asked.Method, asked.Target)
 	}
-	switch {
+	scheme, target = uri.EncodeTarget(scheme), uri.EncodeTarget(target)
+	separator := "://"
+	switch baseURL := m.baseURL.of(placeholders); {
 	case baseURL != "":
-		b = append(b, baseURL...)
+		scheme, separator, authority = "", "", baseURL
 	case authority != "":
-		b = uri.AppendTarget(b, scheme)
-		b = append(b, "://"...)
-		b = append(b, authority...)
 	case scheme != "":
-		b = uri.AppendTarget(b, scheme)
-		b = append(b, ':')
-		return uri.AppendTarget(b, rest)
+		return scheme + ":" + target
 	default:
-		b = append(b, asked.Scheme...)
-		b = append(b, "://"...)
-		b = append(b, asked.Authority...)
+		scheme, authority = asked.Scheme, asked.Authority
 	}
-	if rest != "" && rest[0] != '/' && rest[0] != '?' {
-		b = append(b, '/') // or it would belong to the authority
+	if target != "" && target[0] != '/' && target[0] != '?' {
+		target = "/" + target // or it would belong to the authority
 	}
-	return uri.AppendTarget(b, rest)
+	return scheme + separator + authority + target
 }
 
 // splitURI splits an address without its fragment as splitTarget splits a request target. It is an http or https URL
 // with a host or a path, or it is not ok.
-func splitURI(address string) (scheme, authority, rest string, ok bool) {
+func splitURI(address string) (scheme, authority, target string, ok bool) {
 	address, _, _ = strings.Cut(address, "#")
-	isPath := strings.HasPrefix(address, "/")
-	if !isPath && !uri.HasHTTPScheme(address) {
-		return "", "", "", false
+	if strings.HasPrefix(address, "/") {
+		return "", "", address, true
 	}
-	scheme, authority, rest = splitTarget("", address)
-	return scheme, authority, rest, isPath || authority != ""
+	scheme, authority, target, ok = uri.Split(address)
+	return scheme, authority, target, ok && uri.IsHTTP(scheme) && uri.ValidAuthority(authority)
 }
 
-// splitTarget splits a request target. In origin-form it has only a rest, and in asterisk-form and authority-form
-// nothing. In absolute-form it has a scheme and an authority, without user information; one whose authority is
-// invalid counts as in origin-form, and one like urn:x has no authority. In its path, what stands before an @ is taken
-// for user information, as in http:user:password@www.example.com.
+// splitTarget splits a request target. In origin-form it has only a path and a query, and in asterisk-form and
+// authority-form nothing. In absolute-form it has a scheme and an authority, without user information; one whose
+// authority is invalid counts as in origin-form, and one like urn:x has no authority. In its path, what stands before an @
+// is taken for user information, as in http:user:password@www.example.com.
 func splitTarget(method, target string) (scheme, authority, rest string) {
 	switch {
 	case strings.HasPrefix(target, "/"):
@@ -72,25 +69,15 @@ func splitTarget(method, target string) (scheme, authority, rest string) {
 	case target == "*", method == http.MethodConnect:
 		return "", "", ""
 	}
+	if scheme, authority, rest, ok := uri.Split(target); ok {
+		if !uri.ValidAuthority(authority) {
+			return "", "", rest
+		}
+		return scheme, authority, rest
+	}
 	scheme, rest, _ = strings.Cut(target, ":")
-	if !strings.HasPrefix(rest, "//") {
-		path := rest
-		if end := strings.IndexAny(rest, "?#"); end >= 0 {
-			path = rest[:end]
-		}
-		if at := strings.LastIndexByte(path, '@'); at >= 0 {
-			rest = strings.TrimLeft(rest[at+1:], "/") // two of them would begin an authority
-		}
-		return scheme, "", rest
+	if at := strings.LastIndexByte(rest[:strings.IndexAny(rest+"?", "?#")], '@'); at >= 0 {
+		rest = strings.TrimLeft(rest[at+1:], "/") // two of them would begin an authority
 	}
-	rest = rest[len("//"):]
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	authority, rest = rest[strings.LastIndexByte(rest[:end], '@')+1:end], rest[end:]
-	if !uri.ValidAuthority(authority) {
-		return "", "", rest
-	}
-	return scheme, authority, rest
+	return scheme, "", rest
 }

@@ -8,32 +8,52 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// TestAddressOfAsteriskForm covers OPTIONS requests that net/http passes to handlers, which it does not do by default.
-func TestAddressOfAsteriskForm(t *testing.T) {
-	if got := addressOf("OPTIONS", "*"); got != "http://a.test" {
-		t.Errorf("got the address %q, want http://a.test", got)
+// addressOf returns the address of a request to a.test, for which the option uri says something, or nothing.
+func addressOf(method, target, uri string) string {
+	return new(Maker).URI(Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, nil)
+}
+
+// TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default.
+func TestAddressOfEveryForm(t *testing.T) {
+	for target, want := range map[string]string{
+		"/":                              "http://a.test/",
+		"/x?y":                           "http://a.test/x?y",
+		"//b.test/x":                     "http://a.test//b.test/x",
+		"*":                              "http://a.test",
+		"http://me:secret@b.test/x?y@z":  "http://b.test/x?y@z",
+		"HTTPS://b.test":                 "HTTPS://b.test",
+		"http://b.test?y":                "http://b.test?y",
+		"http://b%41.test/x":             "http://a.test/x",
+		"http:///x":                      "http://a.test/x",
+		"urn:x?y=http://b.test":          "urn:x?y=http://b.test",
+		"http:me:secret@b.test//x?y@z":   "http:b.test//x?y@z",
+		"javascript:secret@//alert(1)?@": "javascript:alert(1)?@",
+	} {
+		if got := addressOf("GET", target, ""); got != want {
+			t.Errorf("%s: got the address %q, want %q", target, got, want)
+		}
+	}
+	for _, uri := range []string{"http://b%41.test/x", "http:///x", "ftp://b.test/x", "x"} {
+		if got := addressOf("GET", "/404", uri); got != "http://a.test/404" {
+			t.Errorf("with the uri %s: got the address %q", uri, got)
+		}
+	}
+	if got := addressOf("CONNECT", "a.test:443", ""); got != "http://a.test" {
+		t.Errorf("CONNECT: got the address %q", got)
 	}
 }
 
-// addressOf returns the address of a request to a.test.
-func addressOf(method, target string) string { return addressWithURI(method, target, "") }
-
-// addressWithURI returns the address of a request to a.test, for which the option uri says something.
-func addressWithURI(method, target, uri string) string {
-	return string(appendAddress(nil, Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, ""))
-}
-
 // TestURICountsForEveryMethod covers the methods and the forms of a request target that mean something else without the
-// option uri, or that net/http answers itself.
+// option uri.
 func TestURICountsForEveryMethod(t *testing.T) {
 	for _, request := range [][2]string{
 		{"GET", "/404"}, {"POST", "/404?x"}, {"OPTIONS", "*"}, {"CONNECT", "b.test:443"}, {"GET", "http://me:secret@b.test/x"}, {"GET", "urn:x"},
 	} {
 		for uri, want := range map[string]string{
-			"/docs/nothing?x=1":         "http://a.test/docs/nothing?x=1",
-			"https://shop.test:81/x?y#": "https://shop.test:81/x?y",
+			"/docs/nothing?x=1":            "http://a.test/docs/nothing?x=1",
+			"https://me@shop.test:81/x?y#": "https://shop.test:81/x?y",
 		} {
-			if got := addressWithURI(request[0], request[1], uri); got != want {
+			if got := addressOf(request[0], request[1], uri); got != want {
 				t.Errorf("%s: got the address %q, want %q", request, got, want)
 			}
 		}
@@ -46,8 +66,8 @@ func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 	const uriBytes = uri.Letters + uri.Digits + "-._~!$&'()*+,;=:/?@%"
 	for c := 0x21; c < 0x100; c++ {
 		for _, target := range []string{"/" + string([]byte{byte(c)}), "/a" + string([]byte{byte(c)}) + "0?" + string([]byte{byte(c), byte(c)})} {
-			address := addressOf("GET", target)
-			if fromURI := addressWithURI("GET", "/404", target); c != '#' && fromURI != address {
+			address := addressOf("GET", target, "")
+			if fromURI := addressOf("GET", "/404", target); c != '#' && fromURI != address {
 				t.Errorf("uri %q: got the address %q, want %q", target, fromURI, address)
 			}
 			if i := strings.IndexFunc(address, func(r rune) bool { return !strings.ContainsRune(uriBytes, r) }); i >= 0 {

@@ -1,68 +1,115 @@
 package page
 
 import (
-	"bytes"
 	"encoding/json"
 	"encoding/xml"
-	"fmt"
-	"reflect"
+	"html/template"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
 )
 
-// TestRepresentationsHaveExactlyTheirFields has no HTML and no Markdown: those are compared with the text page, as they
-// look when they are rendered.
-func TestRepresentationsHaveExactlyTheirFields(t *testing.T) {
-	p := &Page{URI: []byte("http://a.test/x?y&z"), Message: []byte("No endpoint GET /missing.html."), Footer: `Powered by "Caddy"`}
-	for name, want := range map[string]string{
-		"text":    "HTTP ERROR 404 No endpoint GET /missing.html.\nURI: http://a.test/x?y&z\nSTATUS: 404\nMESSAGE: No endpoint GET /missing.html.\nPowered by \"Caddy\"\n",
-		"json":    `{"heading":"HTTP ERROR 404 No endpoint GET /missing.html.","uri":"http://a.test/x?y&z","status":404,"message":"No endpoint GET /missing.html.","footer":"Powered by \"Caddy\""}` + "\n",
-		"problem": `{"type":"about:blank","title":"Not Found","status":404,"detail":"No endpoint GET /missing.html.","instance":"http://a.test/x?y&z"}` + "\n",
-		"xml": `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<error><heading>HTTP ERROR 404 No endpoint GET /missing.html.</heading><uri>http://a.test/x?y&amp;z</uri><status>404</status>` +
-			`<message>No endpoint GET /missing.html.</message><footer>Powered by &#34;Caddy&#34;</footer></error>` + "\n",
-	} {
-		offered, err := formatsOf([]string{name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := string(offered[0].append(nil, p)); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-		}
+// TestMessageAndFooterAreEscaped has readers of each representation read a message and a footer that are full of markup. HTML
+// and Markdown are also compared with the text page, as they look when they are rendered, by the tests of a whole Caddy.
+func TestMessageAndFooterAreEscaped(t *testing.T) {
+	m := newMaker(t, Options{Message: "{m}", Footer: "{f}"})
+	message := `<b>"'&amp;'</b> \ ü€😀 ]]> *_[x](y)_* www.a.test`
+	footer := "1. " + message
+	// what no line can have becomes a space, or the replacement character
+	values := map[string]string{"m": " \n" + message + "\x00\r\n", "f": footer}
+	pg := m.Make(Asked{Method: "GET", Target: "/x?y&z", Scheme: "http", Authority: "a.test"}, placeholders(values))
+	heading := "HTTP ERROR 404 " + message
+
+	if got, want := body(t, m, pg, "text"), heading+"\nURI: http://a.test/x?y&z\nSTATUS: 404\nMESSAGE: "+message+"\n"+footer+"\n"; got != want {
+		t.Errorf("text: got\n%s\nwant\n%s", got, want)
+	}
+
+	var inJSON struct {
+		Heading, URI, Message, Footer string
+		Status                        int
+	}
+	decoder := json.NewDecoder(strings.NewReader(body(t, m, pg, "json")))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&inJSON); err != nil || inJSON.Heading != heading || inJSON.URI != pg.URI || inJSON.Message != message ||
+		inJSON.Footer != footer || inJSON.Status != 404 {
+		t.Errorf("JSON: got %+v, %v", inJSON, err)
+	}
+
+	var problem map[string]any
+	if err := json.Unmarshal([]byte(body(t, m, pg, "problem")), &problem); err != nil || problem["detail"] != message || problem["instance"] != pg.URI || len(problem) != 5 {
+		t.Errorf("problem: got %v, %v", problem, err)
+	}
+
+	var inXML struct {
+		Heading string `xml:"heading"`
+		URI     string `xml:"uri"`
+		Status  int    `xml:"status"`
+		Message string `xml:"message"`
+		Footer  string `xml:"footer"`
+	}
+	if err := xml.Unmarshal([]byte(body(t, m, pg, "xml")), &inXML); err != nil || inXML.Heading != heading || inXML.URI != pg.URI || inXML.Message != message ||
+		inXML.Footer != footer || inXML.Status != 404 {
+		t.Errorf("XML: got %+v, %v", inXML, err)
+	}
+
+	const inMarkdown = `\<b\>"'\&amp;'\</b\> \\ ü€😀 \]\]\> \*\_\[x\](y)\_\* www\.a.test`
+	if got, want := body(t, m, pg, "markdown"), "# HTTP ERROR 404 "+inMarkdown+"\n\n- URI: <http://a.test/x?y&z>\n- STATUS: 404\n- MESSAGE: "+inMarkdown+"\n\n&#49;. "+inMarkdown+"\n"; got != want {
+		t.Errorf("Markdown: got\n%s\nwant\n%s", got, want)
+	}
+
+	// the built-in page is put together from the pieces of its template
+	var want strings.Builder
+	if err := template.Must(template.New("").Parse(BuiltIn)).Execute(&want, pg); err != nil {
+		t.Fatal(err)
+	}
+	got := body(t, m, pg, "html")
+	if html.UnescapeString(got) != html.UnescapeString(want.String()) || strings.ContainsAny(pg.Message, "<") && strings.Contains(got, "<b>") {
+		t.Errorf("HTML: got\n%s\nwant\n%s", got, want.String())
 	}
 }
 
-func TestEscapedIsWhatTheStandardLibraryReads(t *testing.T) {
-	for _, s := range []string{"", "plain", `<a href="x">'&amp;'</a>`, "ü€😀", strings.Repeat(`"\`, 9)} {
-		if got := html.UnescapeString(string(appendEscaped(nil, s))); got != s {
-			t.Errorf("HTML: got %q, want %q", got, s)
+// TestMarkdownAddressThatIsNoLink has addresses that a renderer could take for a script or for a character reference.
+func TestMarkdownAddressThatIsNoLink(t *testing.T) {
+	for address, want := range map[string]string{
+		"javascript:alert(1)":  `javascript\:alert(1)`,
+		"ftp://a.test/":        `ftp\://a.test/`,
+		"http://a.test/&lt;x_": `http\://a.test/\&lt;x\_`,
+	} {
+		got := body(t, newMaker(t, Options{}), Page{URI: address, Footer: "x"}, "markdown")
+		if !strings.Contains(got, "\n- URI: "+want+"\n") {
+			t.Errorf("got\n%s\nwant %s", got, want)
 		}
-		var inXML struct {
-			Text string `xml:",chardata"`
-		}
-		if err := xml.Unmarshal(fmt.Appendf(nil, "<x>%s</x>", appendEscaped(nil, s)), &inXML); err != nil || inXML.Text != s {
-			t.Errorf("XML: got %q, %v, want %q", inXML.Text, err, s)
-		}
-		var inJSON string
-		if err := json.Unmarshal(fmt.Appendf(nil, `"%s"`, appendJSONEscaped(nil, s)), &inJSON); err != nil || inJSON != s {
-			t.Errorf("JSON: got %q, %v, want %q", inJSON, err, s)
-		}
-		if strings.ContainsAny(string(appendEscaped(nil, s)), `<>"'`) {
-			t.Errorf("%q is not escaped", s)
-		}
-	}
-	if !bytes.Equal(appendEscaped([]byte("a"), []byte("b<c")), []byte("ab&lt;c")) || !reflect.DeepEqual(appendJSONEscaped([]byte("a"), `"`), []byte(`a\"`)) {
-		t.Error("what is escaped is not appended to what was there")
 	}
 }
 
 // TestBuiltInPageWithAnUnknownField has a field in the source of the built-in page that pages do not have.
 func TestBuiltInPageWithAnUnknownField(t *testing.T) {
 	defer func() {
-		if got := recover(); got != "the built-in page has the unknown field Uri" {
+		if got := recover(); got != "the built-in page has the unknown field Url" {
 			t.Errorf("got the panic %v", got)
 		}
 	}()
-	splitBuiltIn("<p>{{.URI}}</p><p>{{.Uri}}</p>")
+	splitBuiltIn("<p>{{.URI}}</p><p>{{.Url}}</p>")
+}
+
+// TestBuiltInPageStandsAlone looks for anything that would make a browser send another request or run a script.
+func TestBuiltInPageStandsAlone(t *testing.T) {
+	doc, err := html.Parse(strings.NewReader(BuiltIn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range doc.Descendants() {
+		for _, a := range n.Attr {
+			if a.Key == "src" || a.Key == "href" || a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+				t.Errorf("%s has %s", n.Data, a.Key)
+			}
+		}
+		if n.Data == "script" || n.Data == "link" || n.Data == "img" {
+			t.Errorf("the page has the element %s", n.Data)
+		}
+	}
+	if strings.Contains(BuiltIn, "url(") || strings.Contains(BuiltIn, "@import") {
+		t.Error("the style needs another request")
+	}
 }

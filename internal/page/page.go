@@ -1,30 +1,208 @@
+// Package page makes the 404 page: its five fields, from what was asked and from the options, and the representations in
+// which it is sent.
+//
+// Every unknown address has the same page. It names the address that was asked for, and in its message the missing page
+// of the application that it speaks for:
+//
+//	HTTP ERROR 404 No endpoint GET /app/missing.html.
+//	URI: https://www.example.com/docs/apis?x=1
+//	STATUS: 404
+//	MESSAGE: No endpoint GET /app/missing.html.
+//	Powered by Caddy v2.11.9
 package page
 
-import "sync"
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 
-// Page is a page for one request.
-//
-// The fields are clean, whatever a client sent: URI and Message are printable ASCII without `"`, `<`, `>`, `\` and
-// braces, and Footer is one line of valid UTF-8 without control characters.
-type Page struct {
-	URI, Message []byte
-	Footer       string
+	"go.uber.org/zap"
 
-	body []byte // once it is rendered
+	"github.com/caddy-notfound/notfound/internal/accept"
+	"github.com/caddy-notfound/notfound/internal/uri"
+)
+
+// Options are what pages are made of, apart from what is asked. Message, ContextPath, BaseURL, URI and Footer may have
+// placeholders. What they are for a request, or without placeholders, is made safe if the option's check would refuse it.
+type Options struct {
+	Message     string // empty, or blank for a request: the one that names the context path
+	ContextPath string // of the application that the page speaks for; empty: the root context
+	BaseURL     string // what the address begins with; empty: the origin that the client addressed
+	URI         string // the address that was asked for, see Asked; empty: the request target
+	Footer      string // the last line; empty, or blank for a request: Server
+
+	// Server is the footer where there is no other: a line that names the server and its version.
+	Server string
+
+	// Formats are the names of the representations on offer, the preferred one first; none: all of them.
+	Formats []string
+
+	// Template is the file of an html/template for the HTML representation; empty: the built-in page. It is tried with
+	// the placeholders of Sample. Logger takes what is wrong with it later.
+	Template string
+	Sample   Placeholders
+	Logger   *zap.Logger
 }
 
-// The heading of a page is its message after headingStart, and its status is always 404.
+// Placeholders gives the placeholders of a request their values. Caddy's Replacer does.
+type Placeholders interface {
+	// GetString returns the value of a placeholder, whose name has no braces, and whether it is known.
+	GetString(name string) (value string, known bool)
+
+	// ReplaceKnown returns the input with each known placeholder replaced by its value, or by empty if that is empty.
+	ReplaceKnown(input, empty string) string
+}
+
+// Page is a page for one request. It is the data of a template, too.
+//
+// The fields are clean, whatever a client sent: Heading, Message and Footer are one line of valid UTF-8 without control
+// characters, and URI has no bytes but those of a URI.
+type Page struct {
+	Heading string
+	URI     string
+	Status  int
+	Message string
+	Footer  string
+
+	placeholders Placeholders
+}
+
+// Placeholder returns the value of one of Caddy's placeholders, for a template. One that is unknown is empty. The name may
+// have its braces.
+func (pg Page) Placeholder(name string) string {
+	value, _ := pg.placeholders.GetString(strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}"))
+	return strings.ToValidUTF8(value, "\uFFFD")
+}
+
+// field is a field of a page.
+type field struct{ name, label, value string }
+
+// fields returns the fields in the order in which people read them, each with its label.
+func (pg Page) fields() [5]field {
+	return [...]field{
+		{"heading", "", pg.Heading},
+		{"uri", "URI: ", pg.URI},
+		{"status", "STATUS: ", "404"},
+		{"message", "MESSAGE: ", pg.Message},
+		{"footer", "", pg.Footer},
+	}
+}
+
+// Maker makes pages.
+type Maker struct {
+	message, contextPath, baseURL, uri, footer text
+	server                                     string
+	usual                                      string // the heading for GET; empty: it has placeholders
+	offered                                    []*format
+	offers                                     accept.Offers
+	template                                   *fileTemplate // nil: the built-in page
+}
+
+// NewMaker checks the formats of the options, and reads the template.
+func NewMaker(o Options) (*Maker, error) {
+	m := &Maker{
+		message:     newText(o.Message, cleanLine),
+		contextPath: newText(o.ContextPath, cleanContextPath),
+		baseURL:     newText(o.BaseURL, cleanBaseURL),
+		uri:         newText(o.URI, func(s string) string { return s }), // it is made safe with what was asked
+		footer:      newText(o.Footer, cleanLine),
+		server:      cleanLine(o.Server),
+	}
+	if m.message.clean == nil && m.contextPath.clean == nil {
+		m.usual = m.heading(http.MethodGet, nil)
+	}
+	var err error
+	if m.offered, err = formatsOf(o.Formats); err != nil {
+		return nil, fmt.Errorf("formats: %w", err)
+	}
+	for _, format := range m.offered {
+		m.offers = append(m.offers, format.offer)
+	}
+	if o.Template != "" {
+		sample := m.Make(Asked{Method: http.MethodGet, Target: "/docs/apis?x=1", Scheme: "https", Authority: "www.example.com"}, o.Sample)
+		if m.template, err = loadTemplate(o.Template, sample, o.Logger); err != nil {
+			return nil, fmt.Errorf("template: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Varies reports whether different clients may get different representations.
+func (m *Maker) Varies() bool { return len(m.offered) > 1 }
+
+// tokenBytes are those of a method (RFC 9110, section 5.6.2).
+var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
+
+// headingStart is what the heading has before the message.
 const headingStart = "HTTP ERROR 404 "
 
-// missingPage is the path, below the context path, that the message names for every unknown address.
-const missingPage = "/missing.html"
-
-var pool = sync.Pool{New: func() any { return new(Page) }}
-
-// Free gives a page back, for another request. One that grew over a very long address is left to the garbage collector.
-func (pg *Page) Free() {
-	const maxReused = 64 << 10
-	if cap(pg.URI)+cap(pg.Message)+cap(pg.body) <= maxReused {
-		pool.Put(pg)
+// heading returns the heading for a method, with the message.
+func (m *Maker) heading(method string, placeholders Placeholders) string {
+	if message := m.message.of(placeholders); message != "" {
+		return headingStart + message
 	}
+	if method == http.MethodHead {
+		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
+	}
+	// missing.html for every unknown address: the message speaks for the application
+	return headingStart + "No endpoint " + uri.Encode(method, &tokenBytes) + " " + m.contextPath.of(placeholders) + "/missing.html."
+}
+
+// Make makes the page for what was asked.
+func (m *Maker) Make(asked Asked, placeholders Placeholders) Page {
+	heading := m.usual
+	if heading == "" || asked.Method != http.MethodGet {
+		heading = m.heading(asked.Method, placeholders)
+	}
+	return Page{
+		Heading:      heading,
+		URI:          m.URI(asked, placeholders),
+		Status:       http.StatusNotFound,
+		Message:      heading[len(headingStart):],
+		Footer:       cmp.Or(m.footer.of(placeholders), m.server),
+		placeholders: placeholders,
+	}
+}
+
+// Representation is a page as it is sent.
+type Representation struct {
+	Format      string // its name
+	ContentType string
+	Policy      string        // the Content-Security-Policy that it needs; empty: none
+	Body        *bytes.Buffer // until it is freed
+
+	// TemplateError says why the built-in page stands in for the user's template; nil: it does not.
+	TemplateError error
+}
+
+// bodies are used again: the built-in HTML page is long beside what else a request allocates.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// Free gives the body back for another page. One that grew over a very long address is left to the garbage collector.
+func (r Representation) Free() {
+	if r.Body.Cap() <= 64<<10 {
+		r.Body.Reset()
+		bodies.Put(r.Body)
+	}
+}
+
+// Represent renders a page in the representation that an Accept field asks for, which is to be freed. HTML is rendered by
+// the user's template, if there is one.
+func (m *Maker) Represent(pg Page, accept string) Representation {
+	format := m.offered[m.offers.Choose(accept)]
+	r := Representation{Format: format.name, ContentType: format.contentType, Body: bodies.Get().(*bytes.Buffer)}
+	if format.name == "html" {
+		if m.template != nil {
+			if r.TemplateError = render(r.Body, m.template.latest(), pg); r.TemplateError == nil {
+				return r
+			}
+			r.Body.Reset()
+		}
+		r.Policy = builtInPolicy
+	}
+	format.write(r.Body, pg)
+	return r
 }

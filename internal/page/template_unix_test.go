@@ -4,54 +4,39 @@ package page
 
 import (
 	"errors"
-	"math"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
 )
 
-// TestLookHoldsNobodyUp has one request look at a file that can be read only once somebody writes it: a named pipe. What
-// it reads then was written meanwhile, and is not used.
-func TestLookHoldsNobodyUp(t *testing.T) {
+// TestNamedPipeIsNotOpened has a named pipe for a template, from the start and later. Whoever opened it would wait until
+// somebody writes it.
+func TestNamedPipeIsNotOpened(t *testing.T) {
 	e := newEditedTemplate(t, "one", time.Hour)
-	modified := time.Now().Add(-time.Minute)
-	if err := errors.Join(os.Remove(e.file), syscall.Mkfifo(e.file, 0o600), os.Chtimes(e.file, modified, modified)); err != nil {
+	if err := errors.Join(os.Remove(e.file), syscall.Mkfifo(e.file, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	e.nextLook.Store(0)
-	rendered := make(chan struct{})
-	render := func() {
+	done := make(chan error)
+	go func() {
+		_, err := loadTemplate(e.file, Page{}, zap.NewNop())
+		done <- err
+		e.looked = time.Time{}
 		e.wants("one")
-		rendered <- struct{}{}
-	}
-	wait := func() {
-		t.Helper()
+		e.wantsLogged(e.file + " is not a regular file")
+		done <- nil
+	}()
+	for _, want := range []string{e.file + " is not a regular file", ""} {
 		select {
-		case <-rendered:
+		case err := <-done:
+			if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("got the error %v", err)
+			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("a request waits for the file")
+			t.Fatal("it waits for the pipe")
 		}
 	}
-
-	go render()
-	for deadline := time.Now().Add(10 * time.Second); e.nextLook.Load() != math.MaxInt64; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no request looks at the file, or others may look as well")
-		}
-	}
-	time.Sleep(2 * pause) // in which others may think that nobody looks
-	for range 3 {
-		go render()
-		wait()
-	}
-	if err := os.WriteFile(e.file, []byte("two"), 0); err != nil {
-		t.Fatal(err)
-	}
-	wait()
-
-	e.replace("two", time.Hour)
-	e.nextLook.Store(0)
-	e.wants("two")
-	e.wantsLogged()
 }

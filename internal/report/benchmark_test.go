@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -11,28 +10,30 @@ import (
 // BenchmarkAdd counts an address that is known, and one that is new each time, for which another one must give way; with a
 // link and without one; by one goroutine and by eight.
 func BenchmarkAdd(b *testing.B) {
-	host := []byte("www.example.com")
+	const host = "www.example.com"
+	paths := make([]string, 64*capacity) // when it begins again, the first ones are long gone
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/docs/%d", i)
+	}
 	for name, referer := range map[string]string{"no link": "", "link": "https://www.example.com/blog/lanterns?x=1", "long link": "https://www.example.com/" + strings.Repeat("<", 1000)} {
-		add := func(c *Counter, path []byte) {
+		add := func(c *Counter, path string) {
 			c.Add(Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path)})
 		}
 		known := func() func(c *Counter) {
-			path := []byte("/docs/nothing/here?x=1")
-			return func(c *Counter) { add(c, path) }
+			return func(c *Counter) { add(c, "/docs/nothing/here?x=1") }
 		}
 		unknown := func() func(c *Counter) {
-			i, path := 0, make([]byte, 0, 100)
+			i := 0
 			return func(c *Counter) {
 				i++
-				path = strconv.AppendInt(append(path[:0], "/docs/"...), int64(i), 10)
-				add(c, path)
+				add(c, paths[i%len(paths)])
 			}
 		}
 		for which, make := range map[string]func() func(c *Counter){"known": known, "unknown": unknown} {
 			full := func() *Counter {
 				var c Counter
 				for i := range 2 * capacity {
-					add(&c, fmt.Appendf(nil, "/%d", i))
+					add(&c, fmt.Sprintf("/%d", i))
 				}
 				known()(&c)
 				return &c
@@ -59,7 +60,7 @@ func BenchmarkAdd(b *testing.B) {
 
 // BenchmarkLinkOf is what a page costs that no report counts, for the label of its metric.
 func BenchmarkLinkOf(b *testing.B) {
-	host, target := []byte("www.example.com"), []byte("/docs/nothing/here?x=1")
+	const host, target = "www.example.com", "/docs/nothing/here?x=1"
 	for name, referer := range map[string]string{
 		"nothing":     "",
 		"own":         "https://www.example.com/blog/lanterns?x=1",

@@ -18,7 +18,7 @@ const (
 // Miss is a request for a missing address. Host and Path are as on the page; what Path has of a query and a fragment is not
 // kept.
 type Miss struct {
-	Host, Path []byte
+	Host, Path string
 	Referer    string // as the client sent it, if it is a link, see LinkOf; else empty
 	Link       Link
 	Outcome    Outcome

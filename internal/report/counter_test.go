@@ -13,7 +13,7 @@ import (
 
 // miss counts a request for a path of a.test, with a link to it unless the Referer is empty.
 func (c *Counter) miss(path, referer string, o Outcome) {
-	host, target := []byte("a.test"), []byte(path)
+	host, target := "a.test", path
 	c.Add(Miss{Host: host, Path: target, Referer: referer, Link: LinkOf(referer, host, target), Outcome: o})
 }
 
@@ -54,7 +54,7 @@ func TestNewAddressTakesASlotWithTheLowestCount(t *testing.T) {
 // TestSlotThatIsTakenOverStartsOver has an address take the place of another one that had everything.
 func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
 	c := Counter{room: 2}
-	c.Add(Miss{Host: []byte("a.test"), Path: []byte("/old"), Referer: "http://b.test/a-long-link", Link: None, Outcome: Replaceable})
+	c.Add(Miss{Host: "a.test", Path: "/old", Referer: "http://b.test/a-long-link", Link: None, Outcome: Replaceable})
 	c.miss("/1", "", Error)
 	c.miss("/1", "", Error)
 	before := time.Now()

@@ -28,8 +28,7 @@ func (c *traffic) follow() {
 }
 
 func (c *traffic) request(host, path, referer string) {
-	h, p := []byte(host), []byte(path)
-	c.Add(Miss{Host: h, Path: p, Referer: referer, Link: LinkOf(referer, h, p)})
+	c.Add(Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path)})
 }
 
 // flood sends n requests, with the links followed again and again in between.
@@ -84,7 +83,7 @@ func TestWhatCanBeCorrectedIsNeverDrowned(t *testing.T) {
 			"programs": func(c *traffic) func(int) {
 				return func(i int) {
 					host := c.host()
-					c.Add(Miss{Host: []byte(host), Path: fmt.Appendf(nil, "/api/items/%d", i), Referer: "https://" + host + "/shop", Link: None, Outcome: Passed})
+					c.Add(Miss{Host: host, Path: fmt.Sprintf("/api/items/%d", i), Referer: "https://" + host + "/shop", Link: None, Outcome: Passed})
 				}
 			},
 		} {

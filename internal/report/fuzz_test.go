@@ -73,9 +73,9 @@ func FuzzReport(f *testing.F) {
 		} else if target != "" && target[0] != '/' && target[0] != '?' {
 			target = "/" + target
 		}
-		onPage := uri.AppendTarget(nil, target)
+		onPage := uri.EncodeTarget(target)
 		var c Counter
-		c.Add(Miss{Host: []byte(host), Path: onPage, Referer: referer, Link: LinkOf(referer, []byte(host), onPage), Outcome: Passed})
+		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: LinkOf(referer, host, onPage), Outcome: Passed})
 		r, ok := c.Snapshot()
 		if !ok || len(r.Addresses) != 1 {
 			t.Fatalf("got %+v, want one address", r)
@@ -91,7 +91,7 @@ func FuzzReport(f *testing.F) {
 		if a.Count != 1 || a.Overcount != 0 || a.Outcomes != (Outcomes{Passed: 1}) || r.Links.all()[a.Link].Outcomes != a.Outcomes {
 			t.Errorf("got %+v, want one response that passed", r)
 		}
-		path, _, _ := strings.Cut(string(onPage), "?")
+		path, _, _ := strings.Cut(onPage, "?")
 		path, _, _ = strings.Cut(path, "%23")
 		checkCut(t, a.Host+" "+a.Path, strings.ToLower(host[:min(len(host), maxKey-1)])+" "+path, maxKey)
 

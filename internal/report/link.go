@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/uri"
@@ -12,7 +11,7 @@ import (
 // clients reach the same site. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that.
 // A Referer that is the address itself is not a link: scanners send it. Neither is one that is not an http or https URL with
 // a host.
-func LinkOf(referer string, host, target []byte, others ...string) Link {
+func LinkOf(referer string, host, target string, others ...string) Link {
 	if referer == "" {
 		return None
 	}
@@ -25,106 +24,80 @@ func LinkOf(referer string, host, target []byte, others ...string) Link {
 		own = own || sameHost(from, other)
 	}
 	switch {
-	case own && !sameTarget(target, path):
-		return Own
-	case !own && uri.ValidAuthority(from):
+	case !own:
 		return Other
+	case sameTarget(target, path):
+		return None
 	}
-	return None
+	return Own
 }
 
 // splitReferer splits a Referer into its scheme, its authority without user information, and its path and query. It
-// returns false if that is no link, whatever the authority is. A backslash in it would be a slash to a browser.
+// returns false if it is no link. A backslash before the path would begin one to a browser.
 func splitReferer(referer string) (scheme, authority, target string, ok bool) {
-	colon := strings.IndexByte(referer, ':')
-	if colon < 0 || !strings.HasPrefix(referer[colon:], "://") || !uri.IsHTTP(referer[:colon]) {
+	scheme, authority, target, ok = uri.Split(referer)
+	if !ok || !uri.IsHTTP(scheme) || !uri.ValidAuthority(authority) || len(scheme)+len("://")+len(authority) > maxLink {
 		return "", "", "", false
 	}
-	scheme, rest := referer[:colon], referer[colon+len("://"):]
-	from, end := 0, 0
-	for ; end < len(rest) && rest[end] != '/' && rest[end] != '?' && rest[end] != '#'; end++ {
-		switch rest[end] {
-		case '@':
-			from = end + 1
-		case '\\':
-			return "", "", "", false
-		}
-	}
-	authority = rest[from:end]
-	return scheme, authority, rest[end:], len(scheme)+len("://")+len(authority) <= maxLink
+	return scheme, authority, target, !strings.Contains(referer[:len(referer)-len(target)], `\`)
 }
 
 // sameHost reports whether two authorities are the same, whatever the case and but for a default port.
-func sameHost[T string | []byte](a string, b T) bool {
-	a, b = a[:withoutPort(a)], b[:withoutPort(b)]
-	if len(a) == 0 || len(a) != len(b) {
-		return false
-	}
-	if a == string(b) { // as most hosts are
-		return true
-	}
-	for i := range len(a) {
-		if lower(a[i]) != lower(b[i]) {
-			return false
-		}
-	}
-	return true
+func sameHost(a, b string) bool {
+	a, b = withoutPort(a), withoutPort(b)
+	return a != "" && strings.EqualFold(a, b)
 }
 
-// withoutPort returns the length of an authority without a default port.
-func withoutPort[T string | []byte](authority T) int {
+// withoutPort returns an authority without a default port.
+func withoutPort(authority string) string {
 	for _, port := range [...]string{":80", ":443", ":"} {
-		if i := len(authority) - len(port); i >= 0 && string(authority[i:]) == port {
-			return i
+		if host, ok := strings.CutSuffix(authority, port); ok {
+			return host
 		}
 	}
-	return len(authority)
+	return authority
 }
 
 // sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. A fragment
 // may have been sent with the path, or only with the Referer.
-func sameTarget(onPage []byte, target string) bool {
-	onPage, target = bytes.TrimPrefix(onPage, []byte("/")), strings.TrimPrefix(target, "/")
+func sameTarget(onPage, target string) bool {
+	onPage, target = strings.TrimPrefix(onPage, "/"), strings.TrimPrefix(target, "/")
 	alone, _, cut := strings.Cut(target, "#")
-	return uri.EqualTarget(onPage, target) || cut && uri.EqualTarget(onPage, alone)
+	return onPage == uri.EncodeTarget(target) || cut && onPage == uri.EncodeTarget(alone)
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing where LinkOf finds no
 // link.
 func appendLink(b []byte, referer string) []byte {
 	scheme, authority, path, ok := splitReferer(referer)
-	if !ok || !uri.ValidAuthority(authority) {
+	if !ok {
 		return b
 	}
 	b = append(b, scheme...)
 	b = append(b, "://"...)
 	b = append(b, authority...)
-	path, _, _ = strings.Cut(path, "?")
-	path, _, _ = strings.Cut(path, "#")
-	path, _, _ = strings.Cut(path, encodedHash)
-	b = uri.AppendPath(b, path[:min(len(path), maxLink-len(b))])
+	b = append(b, uri.EncodePath(uri.CutEncoded(withoutQuery(path), maxLink-len(b)))...)
 	return uri.CutEncoded(b, maxLink)
 }
 
-// encodedHash is how the fragment of a request target or of a Referer begins on a page, where a # cannot stand. A path
-// may have it as well, and is cut there, too: what looks like a fragment may be as secret as one.
-const encodedHash = "%23"
-
 // appendKey appends a host, a space and a path without its query and fragment.
-func appendKey(b, host, path []byte) []byte {
-	for _, c := range host[:min(len(host), maxKey-1)] {
-		b = append(b, lower(c))
+func appendKey(b []byte, host, path string) []byte {
+	for _, c := range []byte(host[:min(len(host), maxKey-1)]) {
+		if 'A' <= c && c <= 'Z' { // hosts have no case
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
 	}
 	b = append(b, ' ')
-	path, _, _ = bytes.Cut(path, []byte("?"))
-	path, _, _ = bytes.Cut(path, []byte(encodedHash))
-	return append(b, uri.CutEncoded(path, maxKey-len(b))...)
+	return append(b, uri.CutEncoded(withoutQuery(path), maxKey-len(b))...)
 }
 
-// lower is for hosts, which have no case.
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
+// withoutQuery returns a path without its query and fragment. On a page, where a # cannot stand, the fragment of a request
+// target or of a Referer begins with %23. A path may have that as well, and is cut there, too: what looks like a fragment
+// may be as secret as one.
+func withoutQuery(path string) string {
+	for _, begins := range [...]string{"?", "#", "%23"} {
+		path, _, _ = strings.Cut(path, begins)
 	}
-	return c
+	return path
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 func TestLinkIsOwnIfTheRefererHasAHostOfTheSite(t *testing.T) {
@@ -104,7 +106,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 			if tt.want != "" {
 				want = Other
 			}
-			if got := LinkOf(tt.referer, []byte("a.test"), []byte("/x")); got != want {
+			if got := LinkOf(tt.referer, "a.test", "/x"); got != want {
 				t.Errorf("it counts as %s, want %s", got, want)
 			}
 		})
@@ -112,15 +114,11 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 }
 
 // split splits an address as a page has it into its host and the rest.
-func split(address string) (host, target []byte) {
-	if _, rest, ok := strings.Cut(address, "://"); ok {
-		end := len(rest)
-		if i := strings.IndexAny(rest, "/?"); i >= 0 {
-			end = i
-		}
-		return []byte(rest[:end]), []byte(rest[end:])
+func split(address string) (host, target string) {
+	if _, host, target, ok := uri.Split(address); ok {
+		return host, target
 	}
-	return nil, []byte(address)
+	return "", address
 }
 
 func TestOfAnAddressTheHostAndThePathAreKept(t *testing.T) {

@@ -175,8 +175,8 @@ func (o *Outcomes) addUpTo(n uint64) bool {
 // isKey reports whether appendKey makes a host and a path.
 func isKey(host, path string) bool {
 	return (host == "" || uri.ValidAuthority(host) && (path == "" || path[0] == '/')) &&
-		string(uri.AppendPath(nil, path)) == path &&
-		string(appendKey(nil, []byte(host), []byte(path))) == host+" "+path
+		uri.EncodePath(path) == path &&
+		string(appendKey(nil, host, path)) == host+" "+path
 }
 
 // isTime reports whether a time is given as a report has it.

@@ -46,7 +46,7 @@ func TestMergedReportsKeepTheirBounds(t *testing.T) {
 					if referer != "" {
 						referer += fmt.Sprint(n)
 					}
-					link := LinkOf(referer, []byte("a.test"), []byte(path))
+					link := LinkOf(referer, "a.test", path)
 					if counts[link] == nil {
 						counts[link] = make(map[string]uint64)
 					}

@@ -1,9 +1,8 @@
-// Package uri knows which bytes a URI and its parts may have (RFC 3986), and makes what a client sends safe to write
-// into one.
+// Package uri knows the parts of a URI and which bytes they may have (RFC 3986), and makes what a client sends safe to
+// write into one.
 package uri
 
 import (
-	"bytes"
 	"net/netip"
 	"strings"
 )
@@ -34,68 +33,74 @@ var (
 	targetBytes = BytesOf(pathChars + "?")
 	hostBytes   = BytesOf(unreserved + subDelims)
 	digitBytes  = BytesOf(Digits)
+	hexBytes    = BytesOf(Digits + "abcdefABCDEF")
 )
 
-// AppendPath appends a path, percent-encoding every byte that a path cannot have (RFC 3986, section 3.3). What is
+// EncodePath returns a path with every byte percent-encoded that a path cannot have (RFC 3986, section 3.3). What is
 // percent-encoded already stays as it is.
-func AppendPath(b []byte, path string) []byte { return AppendEncoded(b, path, &pathBytes) }
+func EncodePath(path string) string { return Encode(path, &pathBytes) }
 
-// AppendTarget is AppendPath for a path with a query.
-func AppendTarget(b []byte, target string) []byte { return AppendEncoded(b, target, &targetBytes) }
+// EncodeTarget is EncodePath for a path with a query.
+func EncodeTarget(target string) string { return Encode(target, &targetBytes) }
 
-// AppendEncoded appends s, percent-encoding every byte that is not allowed. What is percent-encoded already stays as it
-// is.
-func AppendEncoded(b []byte, s string, allowed *Bytes) []byte {
-	done := 0
-	for i := range len(s) {
-		if !stays(s, i, allowed) {
-			b = append(b, s[done:i]...)
+// Encode returns s with every byte percent-encoded that is not allowed. What is percent-encoded already stays as it is.
+func Encode(s string, allowed *Bytes) string {
+	first := 0
+	for first < len(s) && stays(s, first, allowed) {
+		first++
+	}
+	if first == len(s) {
+		return s
+	}
+	b := append(make([]byte, 0, len("%XX")*len(s)), s[:first]...)
+	for i := first; i < len(s); i++ {
+		if stays(s, i, allowed) {
+			b = append(b, s[i])
+		} else {
 			b = append(b, '%', hex[s[i]>>4], hex[s[i]&15])
-			done = i + 1
 		}
 	}
-	return append(b, s[done:]...)
+	return string(b)
 }
 
 const hex = "0123456789ABCDEF"
 
 // stays reports whether the byte of s at i needs no percent-encoding.
 func stays(s string, i int, allowed *Bytes) bool {
-	return allowed[s[i]] || s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2])
+	return allowed[s[i]] || s[i] == '%' && i+2 < len(s) && hexBytes[s[i+1]] && hexBytes[s[i+2]]
 }
 
-// EqualTarget reports whether b is what AppendTarget makes of a target.
-func EqualTarget(b []byte, target string) bool {
-	for i := range len(target) {
-		switch c := target[i]; {
-		case stays(target, i, &targetBytes):
-			if len(b) == 0 || b[0] != c {
-				return false
-			}
-			b = b[1:]
-		default:
-			if len(b) < len("%XX") || b[0] != '%' || b[1] != hex[c>>4] || b[2] != hex[c&15] {
-				return false
-			}
-			b = b[len("%XX"):]
+// CutEncoded cuts s to n bytes, but not within a percent-encoded one.
+func CutEncoded[T string | []byte](s T, n int) T {
+	if len(s) <= n {
+		return s
+	}
+	for i := n - 1; i >= max(0, n-2); i-- {
+		if s[i] == '%' {
+			return s[:i]
 		}
 	}
-	return len(b) == 0
+	return s[:n]
 }
 
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+// Split splits a URI that has an authority, as in scheme://user@authority/path?query#fragment. The user information is
+// cut, and the target is what follows the authority. It is not ok if there is no authority, as in urn:x.
+func Split(uri string) (scheme, authority, target string, ok bool) {
+	scheme, rest, _ := strings.Cut(uri, ":")
+	rest, ok = strings.CutPrefix(rest, "//")
+	if !ok {
+		return "", "", "", false
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	return scheme, rest[strings.LastIndexByte(rest[:end], '@')+1 : end], rest[end:], true
 }
 
 // IsHTTP reports whether a scheme is http or https.
 func IsHTTP(scheme string) bool {
-	return scheme == "https" || scheme == "http" || strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
-}
-
-// HasHTTPScheme reports whether s begins as an http or https URL does.
-func HasHTTPScheme(s string) bool {
-	scheme, _, ok := strings.Cut(s, "://")
-	return ok && IsHTTP(scheme)
+	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
 // ValidAuthority reports whether s is a host with an optional port (RFC 3986, section 3.2). It may not have
@@ -119,15 +124,4 @@ func consistsOf(s string, set *Bytes) bool {
 		}
 	}
 	return true
-}
-
-// CutEncoded cuts b to n bytes, but not within a percent-encoded one.
-func CutEncoded(b []byte, n int) []byte {
-	if len(b) <= n {
-		return b
-	}
-	if i := bytes.LastIndexByte(b[:n], '%'); i >= 0 && i > n-len("%XX") {
-		n = i
-	}
-	return b[:n]
 }

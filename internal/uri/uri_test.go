@@ -1,18 +1,36 @@
 package uri
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
-func TestAppendEncodedLeavesShortEscapes(t *testing.T) {
-	for s, want := range map[string]string{"": "", "%": "%25", "%4": "%254", "%41": "%41", "a%4": "a%254", "%%41": "%25%41"} {
-		if got := string(AppendTarget([]byte("x"), s)); got != "x"+want {
-			t.Errorf("%q: got %q, want %q", s, got, "x"+want)
+func TestEncodeLeavesWhatIsEncoded(t *testing.T) {
+	for s, want := range map[string]string{
+		"": "", "/a": "/a", "%": "%25", "%4": "%254", "%41": "%41", "a%4": "a%254", "%%41": "%25%41", "a b<c": "a%20b%3Cc", "\xff": "%FF",
+	} {
+		if got := EncodeTarget(s); got != want {
+			t.Errorf("%q: got %q, want %q", s, got, want)
 		}
 	}
-	if !slices.Equal(AppendTarget(nil, ""), nil) {
-		t.Error("the empty string is not encoded as nothing")
+	if got := EncodePath("/a?b"); got != "/a%3Fb" {
+		t.Errorf("got the path %q, want /a%%3Fb", got)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for uri, want := range map[string][3]string{
+		"http://a.test/x?y#z":           {"http", "a.test", "/x?y#z"},
+		"HTTPS://me:secret@a.test:81?y": {"HTTPS", "a.test:81", "?y"},
+		"http://a@b@c.test#d@e":         {"http", "c.test", "#d@e"},
+		"http:///x":                     {"http", "", "/x"},
+		"://a.test":                     {"", "a.test", ""},
+	} {
+		if scheme, authority, target, ok := Split(uri); !ok || [3]string{scheme, authority, target} != want {
+			t.Errorf("%s: got %q, %q, %q, %v", uri, scheme, authority, target, ok)
+		}
+	}
+	for _, uri := range []string{"", "/x", "//a.test/x", "urn:x", "http:/a.test", "urn:x?y=http://a.test"} {
+		if _, _, _, ok := Split(uri); ok {
+			t.Errorf("%q is said to have an authority", uri)
+		}
 	}
 }
 
@@ -28,11 +46,9 @@ func TestValidAuthority(t *testing.T) {
 	}
 }
 
-func TestHasHTTPScheme(t *testing.T) {
-	for s, want := range map[string]bool{
-		"http://a.test": true, "HTTPS://": true, "http:/a": false, "httpx://a": false, "://a": false, "": false, "/http://a": false,
-	} {
-		if got := HasHTTPScheme(s); got != want {
+func TestIsHTTP(t *testing.T) {
+	for s, want := range map[string]bool{"http": true, "HTTPS": true, "httpx": false, "ftp": false, "": false} {
+		if got := IsHTTP(s); got != want {
 			t.Errorf("%q: got %v, want %v", s, got, want)
 		}
 	}
@@ -40,23 +56,23 @@ func TestHasHTTPScheme(t *testing.T) {
 
 func TestCutEncoded(t *testing.T) {
 	for n, want := range []string{"", "a", "a", "a", "a%41", "a%41b", "a%41b"} {
-		if got := string(CutEncoded([]byte("a%41b"), n)); got != want {
+		if got := CutEncoded("a%41b", n); got != want {
 			t.Errorf("%d bytes: got %q, want %q", n, got, want)
 		}
 	}
 }
 
-// FuzzAppendTarget encodes any bytes. Only those of a URI are left, and to encode them again changes nothing.
-func FuzzAppendTarget(f *testing.F) {
+// FuzzEncodeTarget encodes any bytes. Only those of a URI are left, and to encode them again changes nothing.
+func FuzzEncodeTarget(f *testing.F) {
 	f.Add("/docs/<b>?x=%41%zz%")
 	f.Fuzz(func(t *testing.T, s string) {
-		once := AppendTarget(nil, s)
-		for i, c := range once {
-			if !targetBytes[c] && !(c == '%' && i+2 < len(once) && isHex(once[i+1]) && isHex(once[i+2])) {
+		once := EncodeTarget(s)
+		for i := range len(once) {
+			if c := once[i]; !targetBytes[c] && !(c == '%' && i+2 < len(once) && hexBytes[once[i+1]] && hexBytes[once[i+2]]) {
 				t.Errorf("%q has %q at %d", once, c, i)
 			}
 		}
-		if twice := AppendTarget(nil, string(once)); !slices.Equal(once, twice) {
+		if twice := EncodeTarget(once); once != twice {
 			t.Errorf("%q is encoded again as %q", once, twice)
 		}
 	})

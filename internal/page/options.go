@@ -1,0 +1,133 @@
+package page
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
+)
+
+// text is the value of an option.
+type text struct {
+	value string
+	clean func(string) string // for what the placeholders of the value expand to; nil: it has none, and is clean
+}
+
+func newText(value string, clean func(string) string) text {
+	if strings.Contains(value, "{") {
+		return text{value, clean}
+	}
+	return text{value: clean(value)}
+}
+
+// of returns the text for a request. An unknown placeholder stays as it is written. What a placeholder expands to is never
+// expanded again.
+func (t text) of(placeholders Placeholders) string {
+	if t.clean == nil {
+		return t.value
+	}
+	return t.clean(placeholders.ReplaceKnown(t.value, ""))
+}
+
+// Each option has a check of its value, in which braces are characters like any others, and a cleaning of what its
+// placeholders expand to for a request.
+
+// CheckContextPath refuses a context path that does not begin with a slash, or that has bytes which a path cannot have.
+func CheckContextPath(s string) error {
+	if s != "" && s[0] != '/' {
+		return fmt.Errorf("%q does not begin with a slash; write it as in %q", s, "/app")
+	}
+	if encoded := uri.EncodePath(s); encoded != s {
+		return fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, encoded)
+	}
+	return nil
+}
+
+// cleanContextPath returns a context path without the slash at its end, made safe whatever it is.
+func cleanContextPath(s string) string {
+	s = uri.EncodePath(strings.TrimRight(s, "/"))
+	if s != "" && s[0] != '/' {
+		s = "/" + s
+	}
+	return s
+}
+
+// CheckBaseURL refuses what is not an http or https URL with a host, perhaps a path, and nothing else.
+func CheckBaseURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a URL: %w; write it as in https://www.example.com", s, err)
+	case !uri.IsHTTP(u.Scheme) || !uri.ValidAuthority(u.Host):
+		return fmt.Errorf("%q is not an absolute http or https URL with a host; write it as in https://www.example.com", s)
+	case u.User != nil:
+		return fmt.Errorf("%q has user information, which every visitor would see; leave it out", u.Redacted())
+	case strings.ContainsAny(s, "?#"):
+		return fmt.Errorf("%q has a query or a fragment; leave it out", s)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("%q has the port %s; a port is a number from 1 to 65535", s, port)
+		}
+	}
+	if path := u.EscapedPath(); uri.EncodePath(path) != path || !strings.HasSuffix(s, path) {
+		return fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, u)
+	}
+	return nil
+}
+
+// cleanBaseURL returns a base URL without the slash at its end; it is empty if it cannot be used.
+func cleanBaseURL(s string) string {
+	if CheckBaseURL(s) != nil {
+		return ""
+	}
+	return strings.TrimRight(s, "/")
+}
+
+// CheckURI refuses what is neither an http or https URL with a host, nor a path, each perhaps with a query.
+func CheckURI(s string) error {
+	target := s
+	if scheme, _, rest, ok := uri.Split(s); ok && uri.IsHTTP(scheme) {
+		target = rest
+		if err := CheckBaseURL(strings.TrimSuffix(s, rest)); err != nil {
+			return err
+		}
+	} else if !strings.HasPrefix(s, "/") {
+		return fmt.Errorf("%q is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}", s)
+	}
+	if strings.Contains(s, "#") {
+		return fmt.Errorf("%q has a fragment, which no client sends; leave it out", s)
+	}
+	if encoded := uri.EncodeTarget(target); encoded != target {
+		return fmt.Errorf("%q has characters that a URL cannot have; percent-encode them, as in %q", s, strings.TrimSuffix(s, target)+encoded)
+	}
+	return nil
+}
+
+// CheckLine refuses a message or a footer that is not one line of text.
+func CheckLine(s string) error {
+	switch {
+	case cleanLine(s) == "":
+		return fmt.Errorf("%q is blank; write one line of text, or leave the option out", s)
+	case strings.ContainsFunc(s, isNotLineText):
+		return fmt.Errorf("%q is not one line of text; leave out line breaks and control characters", s)
+	default:
+		return nil
+	}
+}
+
+// cleanLine makes s one line of printable text, with each run of blanks as one space.
+func cleanLine(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || isNotLineText(r)
+	}), " ")
+}
+
+// isNotLineText reports whether r ends a line, or is a control character or another one that XML cannot hold.
+func isNotLineText(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFFFE' || r == '\uFFFF'
+}

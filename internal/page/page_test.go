@@ -1,0 +1,211 @@
+package page
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// placeholders returns those of a request, as Caddy has them.
+func placeholders(values map[string]string) *caddy.Replacer {
+	repl := caddy.NewReplacer()
+	for name, value := range values {
+		repl.Set(name, value)
+	}
+	return repl
+}
+
+// newMaker returns a maker of pages for a test.
+func newMaker(t testing.TB, o Options) *Maker {
+	t.Helper()
+	o.Server = "Powered by Caddy v2.11.9"
+	if o.Sample == nil {
+		o.Sample = placeholders(nil)
+	}
+	m, err := NewMaker(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// body renders a page in a format.
+func body(t testing.TB, m *Maker, pg Page, format string) string {
+	t.Helper()
+	for _, f := range formats {
+		if f.name == format {
+			rep := m.Represent(pg, f.offer.Types[0])
+			defer rep.Free()
+			if rep.TemplateError != nil {
+				t.Error(rep.TemplateError)
+			}
+			return rep.Body.String()
+		}
+	}
+	t.Fatalf("there is no format %s", format)
+	return ""
+}
+
+func tempFile(t testing.TB, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "404.html")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestDefaultPage compares the page without options, byte for byte, with what users have had from the first version on.
+func TestDefaultPage(t *testing.T) {
+	m := newMaker(t, Options{})
+	pg := m.Make(Asked{Method: "GET", Target: "/docs/apis?x=1&y=2", Scheme: "https", Authority: "www.example.com"}, placeholders(nil))
+	for _, format := range Formats() {
+		want, err := os.ReadFile("testdata/default." + format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := body(t, m, pg, format); got != string(want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", format, got, want)
+		}
+	}
+}
+
+// TestPlaceholdersOfOptions makes pages of options whose placeholders have usable values, unusable ones and none.
+func TestPlaceholdersOfOptions(t *testing.T) {
+	m := newMaker(t, Options{ContextPath: "/a/{x}", BaseURL: "{x}", Footer: "{x}"})
+	own := newMaker(t, Options{Message: "{x}"})
+	asked := Asked{Method: "HEAD", Target: "/y", Scheme: "https", Authority: "a.test"}
+	const noMessage, noFooter = "No endpoint GET /missing.html.", "Powered by Caddy v2.11.9"
+	for name, tt := range map[string]struct {
+		values                        map[string]string
+		uri, contextPath, own, footer string
+	}{
+		"usable":   {map[string]string{"x": "http://b.test/c/"}, "http://b.test/c/y", "/a/http://b.test/c", "http://b.test/c/", "http://b.test/c/"},
+		"unusable": {map[string]string{"x": " \n<x>\u2028\x00 y"}, "https://a.test/y", "/a/%20%0A%3Cx%3E%E2%80%A8%00%20y", "<x> y", "<x> y"},
+		"blank":    {map[string]string{"x": " \t\n"}, "https://a.test/y", "/a/%20%09%0A", noMessage, noFooter},
+		"empty":    {map[string]string{"x": ""}, "https://a.test/y", "/a", noMessage, noFooter},
+		"unknown":  {nil, "https://a.test/y", "/a/%7Bx%7D", "{x}", "{x}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pg, ownPage := m.Make(asked, placeholders(tt.values)), own.Make(asked, placeholders(tt.values))
+			if pg.URI != tt.uri || pg.Message != "No endpoint GET "+tt.contextPath+"/missing.html." || pg.Footer != tt.footer || ownPage.Message != tt.own {
+				t.Errorf("got %+v, and %q", pg, ownPage.Message)
+			}
+			if ownPage.Heading != "HTTP ERROR 404 "+ownPage.Message {
+				t.Errorf("got the heading %q", ownPage.Heading)
+			}
+		})
+	}
+}
+
+// TestWhatIsExpandedIsNotExpandedAgain has placeholders whose values look like placeholders, in every option and in a template.
+func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
+	const secret = "a-secret"
+	t.Setenv("HOME", secret)
+	file := tempFile(t, secret)
+	m := newMaker(t, Options{ContextPath: "/{x}", BaseURL: "{x}", URI: "{x}", Footer: "{x}", Template: tempFile(t, `{{.Placeholder "x"}} {{.URI}} {{.Message}} {{.Footer}}`)})
+	own := newMaker(t, Options{Message: "{x}", URI: "/{x}"})
+	for value, want := range map[string]string{
+		"{env.HOME} {file." + file + "}": "{env.HOME} {file." + file + "} https://a.test/y No endpoint GET /%7Benv.HOME%7D%20%7Bfile." + file + "%7D/missing.html. {env.HOME} {file." + file + "}",
+		"https://x/{a}":                  "https://x/{a} https://x/%7Ba%7D No endpoint GET /https://x/%7Ba%7D/missing.html. https://x/{a}",
+	} {
+		repl := placeholders(map[string]string{"x": value, "a": secret})
+		for _, m := range []*Maker{m, own} {
+			asked := Asked{Method: "GET", Target: "/y", URI: m.ExpandURI(repl), Scheme: "https", Authority: "a.test"}
+			pg := m.Make(asked, repl)
+			for _, format := range Formats() {
+				got := body(t, m, pg, format)
+				if strings.Contains(got, secret) {
+					t.Errorf("%s as %s: got %s", value, format, got)
+				}
+				if m.template != nil && format == "html" && got != want {
+					t.Errorf("got\n%s\nwant\n%s", got, want)
+				}
+			}
+			if m == own && pg.Message != value {
+				t.Errorf("got the message %q, want %q", pg.Message, value)
+			}
+		}
+	}
+}
+
+// TestMethodThatIsNotAToken covers HTTP/2, which allows bytes in a method that HTTP/1.1 does not.
+func TestMethodThatIsNotAToken(t *testing.T) {
+	pg := newMaker(t, Options{}).Make(Asked{Method: "A <b>\"\xff\u2028", Target: "/", Scheme: "http", Authority: "a.test"}, nil)
+	if got, want := pg.Message, "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /missing.html."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+var (
+	uriOnly     = regexp.MustCompile(`^[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]*$`)
+	messageOnly = regexp.MustCompile("^No endpoint [!#$%&'*+.^_`|~0-9A-Za-z-]* (?:/[A-Za-z0-9._~:@!$&'()*+,;=%/-]*)?/missing\\.html\\.$")
+)
+
+// FuzzMake makes a page for anything that a request can have, and for placeholders with any value.
+func FuzzMake(f *testing.F) {
+	f.Add("GET", "/docs/nothing?x=1", "", "/app", "https://www.example.com", "a footer")
+	f.Add("OPTIONS", "*", "/x?y#z", "", "", "")
+	f.Add("CONNECT", "a.test:443", "//evil.test/x", "app", "http://a.test/<", "\x00\u2028")
+	f.Add("GE\"T", "http://me:secret@b.test/#x", "https://me:secret@b.test:81/\xff?{{.}}#x", "/%zz{x}", "ftp://a.test", "<b>\"\\{{")
+	f.Add("GET", "urn:me:secret@b.test//x?y", "http://a b/", "\xff", "{x}", "|*_`~$@www.a.test")
+	f.Add("GET", "/404", "HTTP://[::1]:81", "", "https://www.example.com", "{env.HOME}")
+	m := newMaker(f, Options{ContextPath: "{c}", BaseURL: "{b}", URI: "{u}", Footer: "{f}"})
+	own := newMaker(f, Options{Message: "{f}"})
+	f.Fuzz(func(t *testing.T, method, target, uri, contextPath, baseURL, line string) {
+		repl := placeholders(map[string]string{"c": contextPath, "b": baseURL, "u": uri, "f": line})
+		asked := Asked{Method: method, Target: target, URI: m.ExpandURI(repl), Scheme: "https", Authority: "a.test"}
+		pg := m.Make(asked, repl)
+		if !uriOnly.MatchString(pg.URI) || !strings.Contains(pg.URI, ":") {
+			t.Errorf("the address is %q", pg.URI)
+		}
+		if !messageOnly.MatchString(pg.Message) {
+			t.Errorf("the message is %q", pg.Message)
+		}
+		begins := cleanBaseURL(baseURL)
+		if begins == "" {
+			begins = "https://a.test"
+		}
+		if asked.URI = ""; method != "CONNECT" && strings.HasPrefix(target, "/") && !strings.HasPrefix(m.URI(asked, repl), begins+"/") {
+			t.Errorf("the address of %q is %q", target, m.URI(asked, repl))
+		}
+		for _, pg := range []Page{pg, own.Make(asked, repl)} {
+			for _, s := range []string{pg.Message, pg.Footer} {
+				if s == "" || s != cleanLine(s) {
+					t.Errorf("%q is not a line of text", s)
+				}
+			}
+			for format, want := range map[string]int{"text": 5, "json": 1, "problem": 1, "xml": 2, "markdown": 7} {
+				if got := body(t, m, pg, format); strings.Count(got, "\n") != want {
+					t.Errorf("%s has not %d lines:\n%s", format, want, got)
+				}
+			}
+			if got := body(t, m, pg, "html"); strings.Count(got, "<") != strings.Count(BuiltIn, "<") {
+				t.Errorf("the HTML page has more elements than the built-in one:\n%s", got)
+			}
+		}
+	})
+}
+
+// Example shows the page in the form that people read.
+func Example() {
+	m, err := NewMaker(Options{ContextPath: "/app", Server: "Powered by Caddy v2.11.9"})
+	if err != nil {
+		panic(err)
+	}
+	pg := m.Make(Asked{Method: "GET", Target: "/docs/apis?x=1", Scheme: "https", Authority: "www.example.com"}, nil)
+	rep := m.Represent(pg, "text/plain")
+	defer rep.Free()
+	fmt.Print(rep.Body)
+	// Output:
+	// HTTP ERROR 404 No endpoint GET /app/missing.html.
+	// URI: https://www.example.com/docs/apis?x=1
+	// STATUS: 404
+	// MESSAGE: No endpoint GET /app/missing.html.
+	// Powered by Caddy v2.11.9
+}
