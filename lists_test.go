@@ -84,6 +84,21 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	}
 	equal("the README", inREADME, syntax)
 
+	options, err := os.ReadFile("docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, object, _ := strings.Cut(string(options), "```json\n")
+	object, _, _ = strings.Cut(object, "```")
+	keys := names(`(?m)^\t"(\w+)":`, object)
+	inObject := slices.DeleteFunc(optionNames(), func(name string) bool { return name == "context_path" }) // see message
+	equal("the JSON of docs/options.md", keys, slices.Concat([]string{"handler"}, inObject, []string{"group"}))
+	h := new(Handler)
+	if err := json.Unmarshal([]byte(object), h); err != nil {
+		t.Errorf("the JSON of docs/options.md: %v", err)
+	}
+	provision(t, h)
+
 	// the modes
 	if want := "replace " + strings.Join(modes, "|"); !slices.Contains(syntax, want) {
 		t.Errorf("the syntax of UnmarshalCaddyfile lacks %s", want)
