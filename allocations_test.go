@@ -7,6 +7,7 @@ package notfound
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,24 @@ func (s *site) allocations(t *testing.T, r *http.Request) float64 {
 	})
 }
 
-// TestAllocationsAreFew has bounds with room for what a new Go allocates. The benchmarks have the figures.
+// allocated returns how many bytes that is.
+func (s *site) allocated(t *testing.T, r *http.Request) int {
+	t.Helper()
+	const runs = 1000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range runs {
+		w, received, end := receive(r)
+		if err := s.serve(w, received); err != nil {
+			t.Fatal(err)
+		}
+		end()
+	}
+	runtime.ReadMemStats(&after)
+	return int(after.TotalAlloc-before.TotalAlloc) / runs
+}
+
+// TestAllocationsAreFew holds the budget of a page, and of a response that passes.
 func TestAllocationsAreFew(t *testing.T) {
 	nothing := compile(t, "calls_next", nil)
 	for name, directive := range map[string]string{"not_found": "not_found", "with the report": "not_found {\nreport\n}"} {
@@ -46,7 +64,14 @@ func TestAllocationsAreFew(t *testing.T) {
 		return nil
 	}
 	r := incoming(t, benchmarkTarget)
-	if got := compile(t, "not_found", passes).allocations(t, r) - compile(t, "calls_next", passes).allocations(t, r); got > 3 {
-		t.Errorf("a response that passes: got %v allocations, want about 1", got)
+	const policy = "header Content-Security-Policy \"default-src 'self'\"\n"
+	for _, site := range []string{"", policy} {
+		with, without := compile(t, site+"not_found", passes), compile(t, site+"calls_next", passes)
+		if got := with.allocations(t, r) - without.allocations(t, r); got > 2 {
+			t.Errorf("a response that passes, %q: got %v allocations, want 2 at most", site, got)
+		}
+		if got := with.allocated(t, r) - without.allocated(t, r); got > 300 {
+			t.Errorf("a response that passes, %q: got %d bytes allocated, want 300 at most", site, got)
+		}
 	}
 }

@@ -26,8 +26,8 @@ type responseWriter struct {
 	request clientRequest
 	outer   *responseWriter // of the not_found around this one
 
+	replaced *replacedResponse // nil until there is one
 	state    state
-	replaced *replacedResponse
 
 	passed404     bool // a 404 response passed that is to be counted
 	isForProgram  bool // a 404 response came whose type `replace pages` lets pass

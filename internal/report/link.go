@@ -62,8 +62,11 @@ func withoutPort(authority string) string {
 // may have been sent with the path, or only with the Referer.
 func sameTarget(onPage, target string) bool {
 	onPage, target = strings.TrimPrefix(onPage, "/"), strings.TrimPrefix(target, "/")
+	same := func(target string) bool { // what is longer is not worth encoding
+		return len(target) <= len(onPage) && uri.EncodeTarget(target) == onPage
+	}
 	alone, _, cut := strings.Cut(target, "#")
-	return onPage == uri.EncodeTarget(target) || cut && onPage == uri.EncodeTarget(alone)
+	return same(target) || cut && same(alone)
 }
 
 // appendLink appends a Referer without its query, fragment and user information. It appends nothing where LinkOf finds no
