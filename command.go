@@ -30,8 +30,7 @@ func init() {
 		Short: "Spins up a server that answers every request with a 404 page",
 		Long: `
 An HTTP server that answers every request with one 404 page: the default
-backend of an ingress or a load balancer, a stub while a site is down for
-maintenance, or a test double.
+backend of an ingress or a load balancer, or a test double.
 
 The page is plain text, HTML, Markdown, JSON, problem details or XML,
 whichever the client's Accept header prefers. --message, --context-path,

@@ -84,6 +84,21 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	}
 	equal("the README", inREADME, syntax)
 
+	options, err := os.ReadFile("docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, object, _ := strings.Cut(string(options), "```json\n")
+	object, _, _ = strings.Cut(object, "```")
+	keys := names(`(?m)^\t"(\w+)":`, object)
+	inObject := slices.DeleteFunc(optionNames(), func(name string) bool { return name == "context_path" }) // see message
+	equal("the JSON of docs/options.md", keys, slices.Concat([]string{"handler"}, inObject, []string{"group"}))
+	h := new(Handler)
+	if err := json.Unmarshal([]byte(object), h); err != nil {
+		t.Errorf("the JSON of docs/options.md: %v", err)
+	}
+	provision(t, h)
+
 	// the modes
 	if want := "replace " + strings.Join(modes, "|"); !slices.Contains(syntax, want) {
 		t.Errorf("the syntax of UnmarshalCaddyfile lacks %s", want)
@@ -96,7 +111,11 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	// the formats
 	equal("the documentation of Formats", names("`(\\w+)`", docs["Formats"]), page.Formats())
 	var inTable, inTests []string
-	for _, row := range table(t, readme, "## Representations") {
+	representations, err := os.ReadFile("docs/representations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range table(t, string(representations), "## Formats") {
 		inTable = append(inTable, strings.Trim(row[0], "`"))
 		for mediaType := range strings.SplitSeq(row[1], ", ") {
 			rec := httptest.NewRecorder()
@@ -104,11 +123,11 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := rec.Header().Get("Content-Type"); got != row[2] {
-				t.Errorf("for %s, the README has %s, but the page is %s", mediaType, row[2], got)
+				t.Errorf("for %s, docs/representations.md has %s, but the page is %s", mediaType, row[2], got)
 			}
 		}
 	}
-	equal("the README's table of formats", inTable, page.Formats())
+	equal("the table of docs/representations.md", inTable, page.Formats())
 	for _, f := range testcaddy.Formats {
 		inTests = append(inTests, f.Name)
 	}

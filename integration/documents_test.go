@@ -2,7 +2,8 @@ package integration
 
 import (
 	"encoding/json"
-	"go/ast"
+	"fmt"
+	goast "go/ast"
 	"go/parser"
 	"go/token"
 	"os"
@@ -12,6 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -59,22 +66,152 @@ func TestExamplesLoad(t *testing.T) {
 	})
 }
 
-// TestReadmeCaddyfilesLoad loads each Caddyfile in the README.
-func TestReadmeCaddyfilesLoad(t *testing.T) {
+// TestDocumentedCaddyfilesLoad loads each Caddyfile in the documents.
+func TestDocumentedCaddyfilesLoad(t *testing.T) {
 	t.Chdir("..")
-	readme, err := os.ReadFile("README.md")
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := strings.Split(string(text), "```caddyfile\n")[1:]
+		if file == "README.md" && len(blocks) == 0 {
+			t.Error("the README has no Caddyfile")
+		}
+		for i, block := range blocks {
+			block, _, _ = strings.Cut(block, "```")
+			t.Run(fmt.Sprint(file, " ", i+1), func(t *testing.T) { validate(t, testcaddy.Adapt(t, block)) })
+		}
+	}
+}
+
+// TestLinksLeadSomewhere follows each relative link of the documents, to a file or to a heading, and each path that begins
+// with ../ in a comment of an example. Everything in docs/ and in examples/ can be reached.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Chdir("..")
+	targets := make(map[string][]string) // the headings of each document, as GitHub names them
+	for _, file := range documents(t) {
+		doc, source := parseMarkdown(t, file)
+		targets[file] = nil
+		_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			if heading, ok := n.(*ast.Heading); ok && entering {
+				targets[file] = append(targets[file], anchor(string(heading.Lines().Value(source))))
+			}
+			return ast.WalkContinue, nil
+		})
+	}
+
+	reached := make(map[string]bool)
+	follow := func(from, link string) {
+		path, fragment, _ := strings.Cut(link, "#")
+		to := from
+		if path != "" {
+			to = filepath.ToSlash(filepath.Join(filepath.Dir(from), path))
+		}
+		if from != to {
+			reached[to] = true
+		}
+		if _, err := os.Stat(to); err != nil {
+			t.Errorf("%s has a link to %s, which leads nowhere", from, link)
+		} else if fragment != "" && !slices.Contains(targets[to], fragment) {
+			t.Errorf("%s has a link to %s, but %s has only the headings %q", from, link, to, targets[to])
+		}
+	}
+	for file := range targets {
+		doc, _ := parseMarkdown(t, file)
+		_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			var link string
+			switch n := n.(type) {
+			case *ast.Link:
+				link = string(n.Destination)
+			case *ast.Image:
+				link = string(n.Destination)
+			}
+			if entering && link != "" && !strings.Contains(link, "://") {
+				follow(file, link)
+			}
+			return ast.WalkContinue, nil
+		})
+	}
+	if len(reached) == 0 {
+		t.Error("no document has a link")
+	}
+
+	path := regexp.MustCompile(`(?m)#.*?(\.\./[\w./-]*\w)`)
+	for _, pattern := range []string{"docs/*", "examples/*/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasPrefix(file, "docs/") {
+				if !reached[file] {
+					t.Errorf("no document has a link to %s", file)
+				}
+				continue
+			}
+			if info, err := os.Stat(file); err != nil || info.IsDir() || filepath.Ext(file) == ".go" {
+				continue
+			}
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range path.FindAllStringSubmatch(string(content), -1) {
+				follow(file, match[1])
+			}
+		}
+	}
+	examples, err := os.ReadFile("examples/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded := 0
-	for _, block := range strings.Split(string(readme), "```caddyfile\n")[1:] {
-		block, _, _ = strings.Cut(block, "```")
-		validate(t, testcaddy.Adapt(t, block))
-		loaded++
+	entries, err := os.ReadDir("examples")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if loaded == 0 {
-		t.Error("the README has no Caddyfile")
+	for _, entry := range entries {
+		if entry.IsDir() && !strings.Contains(string(examples), "| ["+entry.Name()+"](") {
+			t.Errorf("examples/README.md lacks %s", entry.Name())
+		}
 	}
+}
+
+// documents returns the paths of all documents.
+func documents(t *testing.T) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
+		matches, err := filepath.Glob(pattern)
+		if err != nil || len(matches) == 0 {
+			t.Fatalf("%s has the files %v, %v", pattern, matches, err)
+		}
+		for _, match := range matches {
+			files = append(files, filepath.ToSlash(match))
+		}
+	}
+	return files
+}
+
+func parseMarkdown(t *testing.T, file string) (doc ast.Node, source []byte) {
+	t.Helper()
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source)), source
+}
+
+// anchor returns the name that GitHub gives to a heading.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
 }
 
 // TestSecurityNamesTestsThatExist looks up each test that SECURITY.md names, here and beside the code.
@@ -95,7 +232,7 @@ func TestSecurityNamesTestsThatExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, decl := range f.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil {
+			if fn, ok := decl.(*goast.FuncDecl); ok && fn.Recv == nil {
 				exists[fn.Name.Name] = true
 			}
 		}

@@ -265,26 +265,10 @@ func (l *load) runMortals(ctx context.Context) {
 	l.changes.Add(1)
 }
 
-// writeTemplate writes the next version of the template, in place of the file or into it.
+// writeTemplate puts the next version of the template in place of the file. Written into it, half of it could be read.
 func (l *load) writeTemplate() error {
-	version := l.version.Add(1)
-	source := templateSource(version)
-	if version%2 == 0 {
-		next := l.template + ".next"
-		return errors.Join(os.WriteFile(next, []byte(source), 0o600), os.Rename(next, l.template))
-	}
-	file, err := os.Create(l.template)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if _, err := file.WriteString(source[:len(source)/2]); err != nil {
-		return err
-	}
-	// hardly at all in a short run, because a half that stands for a second is the file: a busy machine may stop here
-	time.Sleep(rand.N(min(*endurance/3000, 100*time.Millisecond)))
-	_, err = file.WriteString(source[len(source)/2:])
-	return err
+	next := l.template + ".next"
+	return errors.Join(os.WriteFile(next, []byte(templateSource(l.version.Add(1))), 0o600), os.Rename(next, l.template))
 }
 
 // templateSource is a version of the template. Each says at both ends which it is, and is shorter or longer than the one

@@ -297,6 +297,7 @@ http://added.test:0 {
 http://before.test:0 {
 	route {
 		request_header Accept application/json
+		request_header Host www.example.com
 		not_found
 	}
 }`, "APP", app), "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
@@ -316,5 +317,9 @@ http://before.test:0 {
 	// two lines of Accept are one field
 	s.Get(t, "http://set.test/x", "Accept: text/plain;q=0.1", "Accept: application/xml").WantHeader(t, "Content-Type", "application/xml; charset=utf-8")
 	// what comes before not_found counts
-	s.Get(t, "http://before.test/x", "Accept: text/html").WantHeader(t, "Content-Type", "application/json")
+	before := s.Get(t, "http://before.test/x", "Accept: text/html")
+	before.WantHeader(t, "Content-Type", "application/json")
+	if got, want := testcaddy.FieldsOf(t, before).URI, "http://www.example.com/x"; got != want {
+		t.Errorf("got the address %s, want %s", got, want)
+	}
 }

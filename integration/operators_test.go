@@ -111,6 +111,35 @@ http://base.test:0 {
 	})
 }
 
+// TestLogAppendStandsInTheErrorRoutes has log_append beside a not_found in handle_errors, and at site level. Caddy runs the
+// error routes once the site's own chain has returned, and log_append looks the value up on the way back.
+func TestLogAppendStandsInTheErrorRoutes(t *testing.T) {
+	s := testcaddy.Start(t, `
+http://inside.test:0 {
+	log
+	error 404
+	handle_errors {
+		log_append cause {http.not_found.cause}
+		not_found
+	}
+}
+http://outside.test:0 {
+	log
+	log_append cause {http.not_found.cause}
+	error 404
+	handle_errors {
+		not_found
+	}
+}`)
+	for host, want := range map[string]any{"inside.test": "error", "outside.test": nil} {
+		s.Get(t, "http://"+host+"/x").WantPage(t, "GET", "http://"+host+"/x", "")
+		entry := s.Logs.WaitForHost(t, "handled request", host, 1)[0]
+		if got, ok := entry["cause"]; !ok || got != want {
+			t.Errorf("%s: got the cause %v, want %v", host, got, want)
+		}
+	}
+}
+
 // TestTracesHaveTheCause has Caddy's `tracing` send the spans of pages, and of a request that got none, to a collector.
 func TestTracesHaveTheCause(t *testing.T) {
 	var (

@@ -1,4 +1,4 @@
-// Package kubernetes checks the manifest. It is a module of its own, so that the plugin's go.mod knows nothing of
+// Package kubernetes checks the manifests. It is a module of its own, so that the plugin's go.mod knows nothing of
 // Kubernetes.
 package kubernetes
 
@@ -11,40 +11,26 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// TestManifest decodes each object strictly: an unknown or repeated field is an error.
-func TestManifest(t *testing.T) {
-	manifest, err := os.ReadFile("manifest.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-
+// TestManifests decodes each object strictly, and looks at what refers to what.
+func TestManifests(t *testing.T) {
 	var deployment appsv1.Deployment
 	var service corev1.Service
 	var ingress networkingv1.Ingress
-	objects := map[string]any{"apps/v1 Deployment": &deployment, "v1 Service": &service, "networking.k8s.io/v1 Ingress": &ingress}
-	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
-		var kind struct{ APIVersion, Kind string }
-		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
-			t.Fatal(err)
-		}
-		name := kind.APIVersion + " " + kind.Kind
-		object, ok := objects[name]
-		if !ok {
-			t.Fatalf("there is an unexpected or repeated %q", name)
-		}
-		delete(objects, name)
-		if err := yaml.UnmarshalStrict([]byte(document+"\n"), object); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if len(objects) > 0 {
-		t.Fatalf("there is no %v", objects)
-	}
+	decode(t, "manifest.yaml", map[string]any{
+		"apps/v1 Deployment not-found":         &deployment,
+		"v1 Service not-found":                 &service,
+		"networking.k8s.io/v1 Ingress example": &ingress,
+	})
+	var www, others gatewayv1.HTTPRoute
+	decode(t, "gateway.yaml", map[string]any{
+		"gateway.networking.k8s.io/v1 HTTPRoute www":         &www,
+		"gateway.networking.k8s.io/v1 HTTPRoute other-hosts": &others,
+	})
 
-	// what refers to what
 	pod := deployment.Spec.Template
 	for _, selector := range []map[string]string{deployment.Spec.Selector.MatchLabels, service.Spec.Selector} {
 		if len(selector) == 0 || selector["app"] != pod.Labels["app"] {
@@ -60,5 +46,53 @@ func TestManifest(t *testing.T) {
 	}
 	if backend := ingress.Spec.DefaultBackend.Service; backend.Name != service.Name || backend.Port.Name != service.Spec.Ports[0].Name {
 		t.Errorf("the default backend is %v", backend)
+	}
+
+	// Each route ends with a rule for every path, so that no host is left to the Gateway's own 404.
+	for _, route := range []gatewayv1.HTTPRoute{www, others} {
+		last := route.Spec.Rules[len(route.Spec.Rules)-1]
+		if len(last.Matches) > 0 || len(last.BackendRefs) != 1 {
+			t.Fatalf("%s: the last rule is %v", route.Name, last)
+		}
+		if backend := last.BackendRefs[0]; string(backend.Name) != service.Name || backend.Port == nil || *backend.Port != service.Spec.Ports[0].Port {
+			t.Errorf("%s: the last rule goes to %v", route.Name, backend)
+		}
+		if len(route.Spec.ParentRefs) != 1 || route.Spec.ParentRefs[0].Name != "example" {
+			t.Errorf("%s: the gateways are %v", route.Name, route.Spec.ParentRefs)
+		}
+	}
+	if len(www.Spec.Hostnames) == 0 || len(others.Spec.Hostnames) > 0 {
+		t.Errorf("the hosts are %v and %v, want some and all others", www.Spec.Hostnames, others.Spec.Hostnames)
+	}
+}
+
+// decode decodes the objects of a file, which are known by their version, kind and name, and are all there. An unknown or
+// repeated field is an error.
+func decode(t *testing.T, file string, objects map[string]any) {
+	t.Helper()
+	manifest, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var object struct {
+			APIVersion, Kind string
+			Metadata         struct{ Name string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatal(err)
+		}
+		name := object.APIVersion + " " + object.Kind + " " + object.Metadata.Name
+		into, ok := objects[name]
+		if !ok {
+			t.Fatalf("%s has an unexpected or repeated %q", file, name)
+		}
+		delete(objects, name)
+		if err := yaml.UnmarshalStrict([]byte(document+"\n"), into); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(objects) > 0 {
+		t.Fatalf("%s has no %v", file, objects)
 	}
 }
