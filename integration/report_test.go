@@ -395,6 +395,7 @@ func TestReportSurvivesReloads(t *testing.T) {
 		t.Fatal("a config without its template loads")
 	}
 	fails("GET")
+	s.miss(t, "GET", "http://a.test/a") // which the running config answers
 	begin := time.Now()
 
 	s.Reload(t, config("not_found {\nreport\n}"))
