@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -246,15 +245,11 @@ func TestReportParameters(t *testing.T) {
 		"":                           {own3, own7, other1, other7, none2, none6, none5, none4},
 		"?limit=1":                   {own3, other1, none2},
 		"?link=own":                  {own3, own7},
-		"?link=other":                {other1, other7},
 		"?link=none":                 {none2, none6, none5, none4},
 		"?why=error":                 {none6},
-		"?why=passed":                nil,
 		"?host=a.test":               {other1, none2},
-		"?host=localhost":            {own7, other7, none6},
 		"?host=localhost:81":         {none6},
 		"?host=2001:DB8::1":          {none5, none4},
-		"?host=a.test&link=other":    {other1},
 		"?why=unanswered&limit=1":    {own3, other1, none2},
 		"?limit=%31&host=%61%2Etest": {other1, none2},
 	} {
@@ -272,7 +267,6 @@ func TestReportParameters(t *testing.T) {
 		"?host=http://a.test":  `host: "http://a.test" is not a host`,
 		"?path=/x":             `unknown parameter "path"; the parameters are limit, link, why and host`,
 		"?limit=1&limit=2":     "limit is given 2 times",
-		"?limit=%zz":           "invalid URL escape",
 		"?limit=1;link=own":    "invalid semicolon",
 		"?limit=%1B[2J%3Cb%3E": `limit: "\x1b[2J<b>" is not a number of addresses`,
 	} {
@@ -301,7 +295,7 @@ func TestReportMethods(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
 	s.miss(t, "GET", "http://a.test/x")
 	before := s.report(t, "")
-	for _, method := range []string{"POST", "PUT", "PATCH", "OPTIONS", "TRACE", "PURGE"} {
+	for _, method := range []string{"POST", "OPTIONS", "PURGE"} {
 		res := s.ask(t, method, "/not_found/report")
 		wantError(t, res, http.StatusMethodNotAllowed, "use GET or DELETE")
 		res.WantHeader(t, "Allow", "GET, DELETE")
@@ -319,52 +313,6 @@ func TestReportMethods(t *testing.T) {
 	}
 	s.miss(t, "GET", "http://a.test/x")
 	s.want(t, "", "none a.test/x: 1 unanswered")
-}
-
-// TestReportThatIsTakenAgainAndAgainLosesNothing takes the report while clients miss addresses.
-func TestReportThatIsTakenAgainAndAgainLosesNothing(t *testing.T) {
-	const clients, misses = 4, 300
-	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
-	count, sum := 0, 0
-	take := func() {
-		r := readReport(t, s.ask(t, "DELETE", "/not_found/report"))
-		count += r.count()
-		for _, a := range r.Addresses {
-			sum += a.Outcomes["unanswered"]
-		}
-	}
-	var missing sync.WaitGroup
-	for i := range clients {
-		missing.Go(func() {
-			c := testcaddy.HTTP11(t, s.Addr)
-			for j := range misses {
-				res, err := c.HTTP.Get(fmt.Sprintf("http://a.test/%d", (i+j)%10))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				io.Copy(io.Discard, res.Body)
-				res.Body.Close()
-			}
-		})
-	}
-	done := make(chan struct{})
-	go func() {
-		missing.Wait()
-		close(done)
-	}()
-	for taken := 0; ; taken++ {
-		select {
-		case <-done:
-			take()
-			if count != clients*misses || sum != count || taken < 2 {
-				t.Errorf("got %d pages, and %d by address, in %d reports, want %d in several", count, sum, taken+1, clients*misses)
-			}
-			return
-		default:
-			take()
-		}
-	}
 }
 
 func TestReportIsNotServedToClients(t *testing.T) {
@@ -427,24 +375,16 @@ func TestReportCountsARequestOnce(t *testing.T) {
 	for name, tt := range map[string]struct{ site, target, want string }{
 		"a site that reports":                          {report, "/x", "1 unanswered"},
 		"a site that does not":                         {"not_found\n", "/x", ""},
-		"a site that does not, passed":                 {"not_found\nWAY\n", "/x?json", ""},
 		"kept":                                         {"not_found {\nreport\nkeep header X-Error-Page *\n}\nWAY\n", "/x?designed", "1 passed"},
-		"kept in a dry run":                            {"not_found {\nreport\nreplace none\nkeep header X-Error-Page *\n}\nWAY\n", "/x?designed", "1 passed"},
 		"only the matching one reports":                {"not_found /other {\nreport\n}\nnot_found\n", "/x", ""},
-		"both report, unanswered":                      {report + inner(report), "/x", "1 unanswered"},
-		"both report, error":                           {report + inner(report+"WAY\n"), "/x?error", "1 error"},
 		"both report, response":                        {report + inner(report+"WAY\n"), "/x?page", "1 response"},
 		"both report, passed":                          {report + inner(report+"WAY\n"), "/x?json", "1 passed"},
-		"both report, passed in a dry run":             {dry + inner(dry+"WAY\n"), "/x?page", "1 replaceable"},
 		"both report, in a dry run within":             {report + inner(dry+"WAY\n"), "/x?page", "1 replaceable"},
 		"both report, the inner one replaces":          {dry + inner(report+"WAY\n"), "/x?page", "1 response"},
 		"only the outer one reports":                   {report + inner("not_found\n"), "/x", ""},
-		"only the outer one reports, response":         {report + inner("not_found\nWAY\n"), "/x?page", ""},
 		"only the outer one reports, passed":           {report + inner("not_found\nWAY\n"), "/x?json", "1 passed"},
 		"only the inner one reports":                   {"not_found\n" + inner(report), "/x", "1 unanswered"},
-		"only the inner one reports, passed":           {"not_found\n" + inner(report+"WAY\n"), "/x?json", "1 passed"},
 		"only the outer one reports, a dry run within": {report + inner("not_found {\nreplace none\n}\nWAY\n"), "/x?page", "1 replaceable"},
-		"in handle_errors":                             {"error 404\nhandle_errors {\n" + report + "}\n", "/x", "1 error"},
 		"in a site and in handle_errors":               {report + "error 404\nhandle_errors {\n" + report + "}\n", "/x", "1 error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -474,10 +414,8 @@ func TestReportOfHostileRequests(t *testing.T) {
 		"GET /no HTTP/1.1\r\nHost: a.test\r\nReferer: javascript:alert('://b.test/')":                       "none a.test/no: 1 unanswered",
 		"GET http://me:secret@b.test/x?y HTTP/1.1\r\nHost: b.test":                                          "none b.test/x: 1 unanswered",
 		"GET /frag#access_token=secret HTTP/1.1\r\nHost: a.test\r\nReferer: https://b.test/%23token=secret": "other a.test/frag: 1 unanswered; on https://b.test/",
-		"GET foo:me:secret@b.test/x HTTP/1.1\r\nHost: b.test":                                               "none foo:b.test/x: 1 unanswered",
 		"GET x:/me:secret@b.test/?y=@ HTTP/1.1\r\nHost: base.test":                                          "none base.test/b.test/: 1 unanswered",
 		"GET /x;=1+1 HTTP/1.1\r\nHost: =1+1":                                                                "none =1+1/x;=1+1: 1 unanswered",
-		"GET * HTTP/1.1\r\nHost: b.test":                                                                    "none b.test: 1 unanswered",
 	}
 	want := make(map[string]bool)
 	for request, summary := range requests {
@@ -507,11 +445,10 @@ func TestReportOfHostileRequests(t *testing.T) {
 // TestDryRunChangesNothingAndShowsWhatWouldBeReplaced has the same exchanges with a dry run, without not_found, and with
 // not_found switched on.
 func TestDryRunChangesNothingAndShowsWhatWouldBeReplaced(t *testing.T) {
-	backend := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+	proxy := "reverse_proxy " + testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/html", "/json":
-			w.Header().Set("Content-Type", map[string]string{"/html": "text/html", "/json": "application/json"}[r.URL.Path])
-			w.Header().Set("ETag", `"theirs"`)
+		case "/json":
+			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
 			io.WriteString(w, `"theirs"`)
 		case "/fine":
@@ -519,12 +456,10 @@ func TestDryRunChangesNothingAndShowsWhatWouldBeReplaced(t *testing.T) {
 		default:
 			testcaddy.MissingPage(w, r)
 		}
-	})
-	proxy := "reverse_proxy " + backend + "\n}\n"
+	}) + "\n}\n"
 	s := startReporting(t, "http://dry.test:0 {\nnot_found {\nreplace none\nreport\n}\n"+proxy+"http://without.test:0 {\n"+proxy+"http://on.test:0 {\nnot_found\n"+proxy)
 	for path, outcome := range map[string]string{
-		"/html": "replaceable", "/json": "passed", "/none": "replaceable", "/missing-type": "replaceable",
-		"/chunked": "replaceable", "/trailers": "replaceable", "/gzip": "replaceable",
+		"/json": "passed", "/none": "replaceable", "/missing-type": "replaceable", "/chunked": "replaceable", "/trailers": "replaceable", "/gzip": "replaceable",
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			t.Run(method+path, func(t *testing.T) {
