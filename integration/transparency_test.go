@@ -357,14 +357,6 @@ func TestClientThatLeaves(t *testing.T) {
 		left <- struct{}{}
 	})
 	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\nreverse_proxy " + app})
-	await := func(t *testing.T, what string, c <-chan struct{}) {
-		t.Helper()
-		select {
-		case <-c:
-		case <-time.After(10 * time.Second):
-			t.Fatal(what)
-		}
-	}
 	for _, c := range clients {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			t.Run(method+" over "+c.Name, func(t *testing.T) {
