@@ -1,21 +1,16 @@
 package integration
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -90,83 +85,6 @@ http://template.test:0 {
 				}
 				if t.Failed() {
 					t.Fatalf("at %q", r)
-				}
-			}
-		})
-	}
-}
-
-// TestHostilePseudoHeaders sends over HTTP/2 what HTTP/1.1 cannot carry: any byte in the method, the authority and the
-// path.
-func TestHostilePseudoHeaders(t *testing.T) {
-	s := testcaddy.Start(t, "http://:0 {\nnot_found\n}", "servers {\nprotocols h1 h2c\n}")
-	send := func(t *testing.T, method, authority, path, accept string) (res testcaddy.Response, refused bool) {
-		conn := s.Connect(t)
-		defer conn.Close()
-		var block bytes.Buffer
-		enc := hpack.NewEncoder(&block)
-		for _, field := range []hpack.HeaderField{
-			{Name: ":method", Value: method}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: authority},
-			{Name: ":path", Value: path}, {Name: "accept", Value: accept},
-		} {
-			if err := enc.WriteField(field); err != nil {
-				t.Fatal(err)
-			}
-		}
-		framer := http2.NewFramer(conn, conn)
-		framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-		_, err := io.WriteString(conn, http2.ClientPreface)
-		if err == nil {
-			err = framer.WriteSettings()
-		}
-		if err == nil {
-			err = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Response = &http.Response{Header: make(http.Header), ContentLength: -1}
-		for {
-			frame, err := framer.ReadFrame()
-			if err != nil {
-				t.Fatalf("%q %q %q: %v", method, authority, path, err)
-			}
-			switch frame := frame.(type) {
-			case *http2.MetaHeadersFrame:
-				res.StatusCode, _ = strconv.Atoi(frame.PseudoValue("status"))
-				for _, field := range frame.RegularFields() {
-					res.Header.Add(field.Name, field.Value)
-				}
-				res.ContentLength, _ = strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64)
-			case *http2.DataFrame:
-				res.Content += string(frame.Data())
-			case *http2.RSTStreamFrame:
-				return res, true
-			}
-			if frame.Header().Flags.Has(http2.FlagDataEndStream) && frame.Header().StreamID == 1 {
-				return res, false
-			}
-		}
-	}
-	for _, f := range testcaddy.Formats {
-		t.Run(f.Name, func(t *testing.T) {
-			harmless, _ := send(t, "GET", "a.test", "/x", f.MediaType)
-			for _, text := range hostileTexts {
-				for what, target := range map[string][3]string{
-					"method": {text, "a.test", "/x"}, "authority": {"GET", text, "/x"}, "path": {"GET", "a.test", "/" + text},
-				} {
-					res, refused := send(t, target[0], target[1], target[2], f.MediaType)
-					// net/http refuses line breaks and an invalid authority, and Caddy refuses a long method
-					if refused || res.StatusCode == http.StatusMethodNotAllowed {
-						if what == "path" && !strings.ContainsFunc(text, isControl) || what == "method" && !strings.ContainsFunc(text, isControl) && len(text) <= 32 {
-							t.Errorf("the %s %q is refused, so that this shows nothing", what, text)
-						}
-						continue
-					}
-					wantLikeHarmless(t, f, res, harmless)
-					if t.Failed() {
-						t.Fatalf("at the %s %q", what, text)
-					}
 				}
 			}
 		})

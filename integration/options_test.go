@@ -198,11 +198,11 @@ http://passing.test:0 {
 	s.miss(t, "GET", "http://a.test/404?url=/nothing")
 	s.miss(t, "GET", "http://a.test/404")
 	s.miss(t, "GET", "http://passing.test/404", "X-Host: shop.test", "X-Original-URI: %20b?z")
-	counts := make(map[string]int)
+	counts := make(map[string]uint64)
 	for _, a := range s.report(t, "").Addresses {
 		counts[a.Host+a.Path] = a.Count
 	}
-	if want := map[string]int{"shop.test/a%20b": 2, "a.test/nothing": 1, "a.test/404": 1}; !maps.Equal(counts, want) {
+	if want := map[string]uint64{"shop.test/a%20b": 2, "a.test/nothing": 1, "a.test/404": 1}; !maps.Equal(counts, want) {
 		t.Errorf("got %v, want %v", counts, want)
 	}
 }
