@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,38 +14,11 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// The tests in this file are about Caddy alone: what not_found relies on without Caddy's documentation saying so. If one
-// fails with a new version of Caddy, its message says which functions of the handler rely on what has changed.
+// The tests in this file are about Caddy alone: what not_found relies on without Caddy's documentation saying so. Each
+// names the functions of the handler that rely on it, which have to change if it fails with a new version of Caddy.
 //
 // That Caddy sorts a block's routes and merges neighbours, and that the state of a block is its own, is what parseCaddyfile
 // and groupOf rely on. TestSameMatcherTwice, TestNamedRouteHasItsPage and TestBlocksHaveGroupsOfTheirOwn fail without it.
-
-// reliedOn has a test that fails name the functions of the handler that rely on what it shows.
-func reliedOn(t *testing.T, functions ...string) {
-	t.Helper()
-	files, err := filepath.Glob("../*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var source strings.Builder
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source.Write(content)
-	}
-	for _, function := range functions {
-		if !regexp.MustCompile(`(?m)^func (\(.*\) )?` + function + `\(`).MatchString(source.String()) {
-			t.Errorf("the handler has no function %s", function)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("this Caddy does not do what not_found relies on; see %s", strings.Join(functions, ", "))
-		}
-	})
-}
 
 // observation is what a handler finds once the next one has returned.
 type observation struct {
@@ -102,7 +72,7 @@ func (w *discarding) FlushError() error {
 
 // TestCaddyMarksTheEndOfTheChain has requests reach the end of the chain, and handlers answer before it.
 func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
-	reliedOn(t, "isUnhandled", "isUnanswered", "reachedEnd", "setHandled")
+	// see isUnhandled, isUnanswered, reachedEnd, setHandled
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nlog\n"+observed+"\nhandle /handle {\nrespond /other no\n}\nrespond /answered 200\nhandle /silent {\n"+
 		testcaddy.Directive(t, silent)+"\n}\n}")
@@ -122,7 +92,7 @@ func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
 
 // TestCaddyEndsErrorRoutesWithTheBareStatus has error routes that handle nothing.
 func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
-	reliedOn(t, "isBareStatus", "errorOfRoute")
+	// see isBareStatus, errorOfRoute
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nerror /404 404\nerror 500\nhandle_errors {\n"+observed+"\nheader X-Site yes\nrespond /other no\n}\n}")
 	for path, want := range map[string]string{"/404": "WriteHeader 404", "/": "WriteHeader 500"} {
@@ -135,7 +105,7 @@ func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
 
 // TestInterceptSetsItsStatusCode has intercept take a response, take none, and find that nothing answered.
 func TestInterceptSetsItsStatusCode(t *testing.T) {
-	reliedOn(t, "isIntercepted", "reachedEnd", "isDecided")
+	// see isIntercepted, reachedEnd, isDecided
 	around, afterwards := observe(t)
 	inside, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nroute {\n"+around+"\nintercept {\n@gone status 410\nhandle_response @gone {\n"+inside+"\n}\n}\nrespond /gone 410\nrespond /ok 200\n}\n}")
@@ -154,7 +124,7 @@ func TestInterceptSetsItsStatusCode(t *testing.T) {
 
 // TestMiddlewaresTurnNoAnswerIntoAStatus has those of Caddy that buffer a response find that nothing answered.
 func TestMiddlewaresTurnNoAnswerIntoAStatus(t *testing.T) {
-	reliedOn(t, "isUnanswered")
+	// see isUnanswered
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://intercept.test:0 {\nroute {\n"+observed+"\nintercept {\n@gone status 410\nhandle_response @gone {\n}\n}\n}\n}\n"+
 		"http://templates.test:0 {\nroute {\n"+observed+"\ntemplates\n}\n}")
@@ -173,7 +143,7 @@ func TestMiddlewaresTurnNoAnswerIntoAStatus(t *testing.T) {
 
 // TestReverseProxyRemovesTheServer has an upstream that sends no header field of its own.
 func TestReverseProxyRemovesTheServer(t *testing.T) {
-	reliedOn(t, "restoreSiteHeader")
+	// see restoreSiteHeader
 	observed, observations := observe(t)
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil })
 	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+app+"\n}")
@@ -186,7 +156,7 @@ func TestReverseProxyRemovesTheServer(t *testing.T) {
 
 // TestReverseProxyAbortsAsNetHTTPDoes has an upstream break off in the body of its response.
 func TestReverseProxyAbortsAsNetHTTPDoes(t *testing.T) {
-	reliedOn(t, "serve")
+	// see serve
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
 	s.Get(t, "http://a.test/breaks")

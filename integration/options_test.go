@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -290,26 +289,6 @@ http://a.test:0 {
 
 	// the other representations do not use it
 	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app")
-
-	t.Run("each request has its own placeholders", func(t *testing.T) {
-		var mu sync.Mutex
-		ids := make(map[string]bool)
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				res := s.Get(t, "http://a.test/x", "Accept: text/html")
-				_, id, _ := strings.Cut(res.Content, `<p id="`)
-				id, _, _ = strings.Cut(id, `"`)
-				mu.Lock()
-				defer mu.Unlock()
-				if len(id) != 36 || ids[id] {
-					t.Errorf("got the ID %q, want one that no other request has", id)
-				}
-				ids[id] = true
-			})
-		}
-		wg.Wait()
-	})
 }
 
 // TestTemplateThatFailsYieldsBuiltInPage has a template fail for one request, after it has rendered half of the page.

@@ -146,16 +146,13 @@ func TestReplacesAcrossOtherHandlers(t *testing.T) {
 	})
 	root := filepath.Dir(testcaddy.TempFile(t, "index.php", "<?php"))
 	sites := map[string]string{
-		"encode":        "encode {\nminimum_length 1\n}\nreverse_proxy APP",
-		"templates":     "templates\nreverse_proxy APP",
-		"intercept":     "intercept {\n@missing status 404\nhandle_response @missing {\nrespond \"<b>theirs</b>\" 404\n}\n}\nreverse_proxy APP",
-		"header":        "header {\nX-Set yes\n>X-Deferred yes\n-Traceparent\ndefer\n}\nreverse_proxy APP",
-		"basic_auth":    "basic_auth {\nBob $2a$04$rjMeG7ZsCsZO.baFFzQhTOQ/dJkqE8xTFR.ejDxkRAW7PGzqRi8GS\n}\nrequest_header Host x\nreverse_proxy APP",
-		"handle_path":   "handle_path /strip/* {\nreverse_proxy APP\n}",
-		"php":           "root " + root + "\nphp_fastcgi " + fcgi,
-		"auth":          "forward_auth APP {\nuri /auth\ncopy_headers X-User\n}\nreverse_proxy APP",
-		"copy_response": "reverse_proxy APP {\n@missing status 404\nhandle_response @missing {\ncopy_response\n}\n}",
-		"balanced":      "reverse_proxy 127.0.0.1:1 APP {\nlb_policy round_robin\nlb_try_duration 5s\nlb_try_interval 1ms\nlb_retry_match {\nmethod GET\n}\nhealth_uri /health\nhealth_interval 10ms\nmax_fails 1\nfail_duration 1s\nunhealthy_status 5xx\n}",
+		"intercept":   "intercept {\n@missing status 404\nhandle_response @missing {\nrespond \"<b>theirs</b>\" 404\n}\n}\nreverse_proxy APP",
+		"header":      "header {\nX-Set yes\n>X-Deferred yes\n-Traceparent\ndefer\n}\nreverse_proxy APP",
+		"basic_auth":  "basic_auth {\nBob $2a$04$rjMeG7ZsCsZO.baFFzQhTOQ/dJkqE8xTFR.ejDxkRAW7PGzqRi8GS\n}\nrequest_header Host x\nreverse_proxy APP",
+		"handle_path": "handle_path /strip/* {\nreverse_proxy APP\n}",
+		"php":         "root " + root + "\nphp_fastcgi " + fcgi,
+		"auth":        "forward_auth APP {\nuri /auth\ncopy_headers X-User\n}\nreverse_proxy APP",
+		"balanced":    "reverse_proxy 127.0.0.1:1 APP {\nlb_policy round_robin\nlb_try_duration 5s\nlb_try_interval 1ms\nlb_retry_match {\nmethod GET\n}\nhealth_uri /health\nhealth_interval 10ms\nmax_fails 1\nfail_duration 1s\nunhealthy_status 5xx\n}",
 	}
 	for name, site := range sites {
 		sites[name] = strings.ReplaceAll(site, "APP", app)
@@ -166,7 +163,7 @@ func TestReplacesAcrossOtherHandlers(t *testing.T) {
 			t.Parallel()
 			paths := []string{"/length", "/gzip", "/chunked", "/trailers", "/none", "/medium"}
 			switch name {
-			case "templates", "intercept": // which hold back a response until its end
+			case "intercept": // which holds back a response until its end
 			default:
 				paths = append(paths, "/breaks")
 			}
@@ -304,32 +301,6 @@ func TestPageLeavesAfterTheHandler(t *testing.T) {
 					t.Errorf("got %s %.200q, want the page", res.Status, page.Content)
 				}
 			})
-		}
-	}
-}
-
-// TestClientConnectionGoesOn sends one request after another over one connection, whatever the backend's bodies do.
-func TestClientConnectionGoesOn(t *testing.T) {
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n"+proxyTo(testcaddy.Backend(t, testcaddy.MissingPage))+"\n}")
-	conn := s.Connect(t)
-	r := bufio.NewReader(conn)
-	for _, path := range []string{
-		"/none", "/chunked", "/both-trailers", "/large", "/endless", "/stalls", "/stalls-at-once", "/breaks", "/length",
-	} {
-		methods := []string{"GET", "HEAD", "POST", "GET"}
-		if strings.HasPrefix(path, "/stalls") {
-			methods = []string{"HEAD", "GET"}
-		}
-		for _, method := range methods {
-			// the bound is what the client is promised, not a measurement
-			if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n", method, path)
-			wantPageInstead(t, testcaddy.ReadResponse(t, r, method, method+" "+path), method, "http://a.test"+path)
-			if t.Failed() {
-				t.Fatalf("at %s %s", method, path)
-			}
 		}
 	}
 }
@@ -524,22 +495,6 @@ http://a.test:0 {
 }`))
 	for _, path := range []string{"/breaks", "/endless", "/length"} {
 		s.Get(t, "http://a.test"+path).Want(t, 200, "an error page")
-	}
-}
-
-// TestBackendConnectionIsReused replaces 2,000 small pages in a row, and counts the connections.
-func TestBackendConnectionIsReused(t *testing.T) {
-	app, connections := countingBackend(t, testcaddy.MissingPage)
-	s := testcaddy.StartQuiet(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+app+"\n}")
-	paths := []string{"/length", "/chunked", "/gzip", "/trailers", "/none", "/missing-type", "/medium"}
-	for i := range 2000 {
-		path := paths[i%len(paths)]
-		s.Get(t, "http://a.test"+path).WantPage(t, "GET", "http://a.test"+path, "")
-	}
-	// On a machine that stands still for 50 ms at the wrong moment, http.Transport closes a connection, because it does not
-	// know whether the request was written to its end.
-	if n := connections.Load(); n > 3 {
-		t.Errorf("got %d connections to the backend, want 1", n)
 	}
 }
 

@@ -187,7 +187,7 @@ http://both.test:0 {
 	s.Get(t, "http://bare.test/here").Want(t, 200, "here")
 }
 
-// TestEachBlockHasItsPage has directives in blocks within blocks, before and after them in the file.
+// TestEachBlockHasItsPage has directives in blocks within blocks, in snippets, in named routes and in error routes.
 func TestEachBlockHasItsPage(t *testing.T) {
 	s := testcaddy.Start(t, `
 (page) {
@@ -200,12 +200,6 @@ func TestEachBlockHasItsPage(t *testing.T) {
 		import page {args[0]}
 	}
 }
-&(alone) {
-	import page /alone
-	handle /alone/z {
-		respond z
-	}
-}
 &(one) {
 	import page /one
 	invoke two
@@ -216,25 +210,21 @@ func TestEachBlockHasItsPage(t *testing.T) {
 	}
 	import page /two
 }
-http://before.test:0 {
+http://blocks.test:0 {
 	import page /site
 	handle /in/* {
-		import page /in
 		handle /in/deep/* {
 			import page /deep
 		}
+		import page /in
 	}
 }
-http://snippets.test:0 {
+http://snippets.test:0, http://again.test:0 {
 	import inner /snippet
 	import page /{http.request.host}
 }
 http://named.test:0 {
 	import page /site
-	handle /out {
-		respond 410
-	}
-	invoke /alone/* alone
 	invoke /in/* one
 	invoke /two one
 }
@@ -254,17 +244,13 @@ http://errors.test:0 {
 	}
 }`)
 	for uri, contextPath := range map[string]string{
-		"http://before.test/x": "/site", "http://before.test/in/x": "/in", "http://before.test/in/deep/x": "/deep",
-		"http://snippets.test/x": "/snippets.test", "http://snippets.test/in/x": "/snippet",
-		"http://named.test/x": "/site", "http://named.test/alone/x": "/alone", "http://named.test/two": "/two", "http://named.test/in/x": "/two/in",
+		"http://blocks.test/x": "/site", "http://blocks.test/in/x": "/in", "http://blocks.test/in/deep/x": "/deep",
+		"http://snippets.test/x": "/snippets.test", "http://again.test/in/x": "/snippet",
+		"http://named.test/x": "/site", "http://named.test/two": "/two", "http://named.test/in/x": "/two/in",
 		"http://errors.test/x": "/errors", "http://errors.test/in/x": "/errors/in", "http://errors.test/other": "/site",
 	} {
-		t.Run(uri, func(t *testing.T) {
-			t.Parallel()
-			s.Get(t, uri).WantPage(t, "GET", uri, contextPath)
-		})
+		s.Get(t, uri).WantPage(t, "GET", uri, contextPath)
 	}
-	s.Get(t, "http://named.test/out").Want(t, 410, "")
 	s.Get(t, "http://errors.test/410").Want(t, 410, "")
 }
 

@@ -50,24 +50,18 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 		"TE.CL":                     {post("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", chunk), []string{a, next}, true},
 
 		"TE.TE, two fields":             {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", chunk), nil, false},
-		"TE.TE, chunked twice":          {post("Transfer-Encoding: chunked, chunked\r\n", chunk), nil, false},
 		"TE.TE, identity":               {post("Transfer-Encoding: identity\r\nContent-Length: 4\r\n", chunk), nil, false},
-		"TE.TE, vertical tab":           {post("Transfer-Encoding:\vchunked\r\n", chunk), nil, false},
 		"TE.TE, space before the colon": {post("Transfer-Encoding : chunked\r\n", chunk), nil, false},
-		"TE.TE, after a bare CR":        {post("X: y\rTransfer-Encoding: chunked\r\nContent-Length: 0\r\n", ""), nil, false},
 		"TE.TE, folded":                 {post("Transfer-Encoding:\r\n chunked\r\n", chunk), []string{a, next}, true},
 		"TE.TE, after a bare LF":        {post("X: y\nTransfer-Encoding: chunked\r\n", chunk), []string{a, next}, true},
 
 		"two lengths":           {post(fmt.Sprintf("Content-Length: 4\r\nContent-Length: %d\r\n", len(smuggled)), smuggled), nil, false},
 		"the same length twice": {post("Content-Length: 4\r\nContent-Length: 4\r\n", "body"), []string{a, next}, true},
-		"a list of lengths":     {post("Content-Length: 4, 4\r\n", "body"), nil, false},
 
-		"a broken chunk":         {post("Transfer-Encoding: chunked\r\n", "zz\r\n"+smuggled), []string{a}, true},
-		"chunks with extensions": {post("Transfer-Encoding: chunked\r\n", "4;a=\"b\"\r\nbody\r\n0;x\r\n\r\n"), []string{a, next}, false},
-		"chunks with trailers":   {post("Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n", "4\r\nbody\r\n0\r\nX-Sum: 1\r\nContent-Length: 4\r\n\r\n"), []string{a, next}, false},
-		"GET with a body":        {"GET /a HTTP/1.1\r\n" + host + length(smuggled) + "\r\n" + smuggled, []string{"GET /a", next}, false},
-		"HEAD first":             {"HEAD /a HTTP/1.1\r\n" + host + "\r\n", []string{"HEAD /a", next}, false},
-		"many":                   {strings.Repeat("GET /b HTTP/1.1\r\n"+host+"\r\n"+post("Content-Length: 4\r\n", "body"), 5), append(slices.Repeat([]string{"GET /b", a}, 5), next), false},
+		"a broken chunk":       {post("Transfer-Encoding: chunked\r\n", "zz\r\n"+smuggled), []string{a}, true},
+		"chunks with trailers": {post("Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n", "4\r\nbody\r\n0\r\nX-Sum: 1\r\nContent-Length: 4\r\n\r\n"), []string{a, next}, false},
+		"HEAD first":           {"HEAD /a HTTP/1.1\r\n" + host + "\r\n", []string{"HEAD /a", next}, false},
+		"many":                 {strings.Repeat("GET /b HTTP/1.1\r\n"+host+"\r\n"+post("Content-Length: 4\r\n", "body"), 5), append(slices.Repeat([]string{"GET /b", a}, 5), next), false},
 
 		"an unread body":              {"POST /unread HTTP/1.1\r\n" + host + length(smuggled) + "\r\n" + smuggled, []string{"POST /unread", next}, true},
 		"a body that is never read":   {"POST /unread/close HTTP/1.1\r\n" + host + length(large) + "\r\n" + large, []string{"POST /unread/close", next}, true},
@@ -143,7 +137,6 @@ func TestResponsesStayInStep(t *testing.T) {
 	const page, badGateway = http.StatusNotFound, http.StatusBadGateway
 	exchanges := map[string]exchange{
 		"/more-than-its-length":       {missing("Content-Length: 6\r\n", "theirs"+smuggled), page},
-		"/line-ends":                  {missing("Content-Length: 6\r\n", "theirs\r\n\r\n"+smuggled), page},
 		"/less-than-its-length":       {missing("Content-Length: 6000\r\n", "theirs"+smuggled), page},
 		"/less-than-its-length/close": {missing("Content-Length: 6000\r\n", "theirs"+smuggled), page},
 		"/both-lengths":               {missing("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "6\r\ntheirs\r\n0\r\n\r\n"+smuggled), page},
@@ -152,8 +145,6 @@ func TestResponsesStayInStep(t *testing.T) {
 		"/trailers":                   {missing("Trailer: X-For\r\nTransfer-Encoding: chunked\r\n", "0\r\nX-For: smuggled\r\nSet-Cookie: smuggled\r\n\r\n"+smuggled), page},
 		"/no-length/close":            {missing("", "theirs"+smuggled), page},
 		"/two-lengths":                {missing("Content-Length: 6\r\nContent-Length: 60\r\n", "theirs"+smuggled), badGateway},
-		"/line-feed-in-a-field":       {missing("X-Trace: 1\nX-More: 2\r\nContent-Length: 0\r\n", smuggled), page},
-		"/return-in-a-field":          {missing("X-Trace: 1\rSet-Cookie: smuggled\r\nContent-Length: 0\r\n", smuggled), badGateway},
 		"/hints":                      {"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + missing("Content-Length: 0\r\n", smuggled), page},
 		"/body-for-HEAD":              {missing("Content-Length: 72\r\n", smuggled), page},
 	}
