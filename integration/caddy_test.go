@@ -72,7 +72,7 @@ func (w *discarding) FlushError() error {
 
 // TestCaddyMarksTheEndOfTheChain has requests reach the end of the chain, and handlers answer before it.
 func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
-	// see isUnhandled, isUnanswered, reachedEnd, setHandled
+	// isUnhandled, isUnanswered, reachedEnd and setHandled rely on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nlog\n"+observed+"\nhandle /handle {\nrespond /other no\n}\nrespond /answered 200\nhandle /silent {\n"+
 		testcaddy.Directive(t, silent)+"\n}\n}")
@@ -92,7 +92,7 @@ func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
 
 // TestCaddyEndsErrorRoutesWithTheBareStatus has error routes that handle nothing.
 func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
-	// see isBareStatus, errorOfRoute
+	// isBareStatus and errorOfRoute rely on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nerror /404 404\nerror 500\nhandle_errors {\n"+observed+"\nheader X-Site yes\nrespond /other no\n}\n}")
 	for path, want := range map[string]string{"/404": "WriteHeader 404", "/": "WriteHeader 500"} {
@@ -105,7 +105,7 @@ func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
 
 // TestInterceptSetsItsStatusCode has intercept take a response, take none, and find that nothing answered.
 func TestInterceptSetsItsStatusCode(t *testing.T) {
-	// see isIntercepted, reachedEnd, isDecided
+	// isIntercepted, reachedEnd and isDecided rely on it
 	around, afterwards := observe(t)
 	inside, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nroute {\n"+around+"\nintercept {\n@gone status 410\nhandle_response @gone {\n"+inside+"\n}\n}\nrespond /gone 410\nrespond /ok 200\n}\n}")
@@ -124,7 +124,7 @@ func TestInterceptSetsItsStatusCode(t *testing.T) {
 
 // TestMiddlewaresTurnNoAnswerIntoAStatus has those of Caddy that buffer a response find that nothing answered.
 func TestMiddlewaresTurnNoAnswerIntoAStatus(t *testing.T) {
-	// see isUnanswered
+	// isUnanswered relies on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://intercept.test:0 {\nroute {\n"+observed+"\nintercept {\n@gone status 410\nhandle_response @gone {\n}\n}\n}\n}\n"+
 		"http://templates.test:0 {\nroute {\n"+observed+"\ntemplates\n}\n}")
@@ -143,7 +143,7 @@ func TestMiddlewaresTurnNoAnswerIntoAStatus(t *testing.T) {
 
 // TestReverseProxyRemovesTheServer has an upstream that sends no header field of its own.
 func TestReverseProxyRemovesTheServer(t *testing.T) {
-	// see restoreSiteHeader
+	// restoreSiteHeader relies on it
 	observed, observations := observe(t)
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil })
 	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+app+"\n}")
@@ -156,7 +156,7 @@ func TestReverseProxyRemovesTheServer(t *testing.T) {
 
 // TestReverseProxyAbortsAsNetHTTPDoes has an upstream break off in the body of its response.
 func TestReverseProxyAbortsAsNetHTTPDoes(t *testing.T) {
-	// see serve
+	// serve relies on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
 	s.Get(t, "http://a.test/breaks")
