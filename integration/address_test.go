@@ -84,31 +84,6 @@ func TestLongAddress(t *testing.T) {
 	}
 }
 
-// TestAsteriskForm shows that net/http answers `OPTIONS *` itself, whatever handler there is.
-func TestAsteriskForm(t *testing.T) {
-	s := testcaddy.Start(t, `
-http://a.test:0 {
-	respond "a handler" 418
-}
-http://b.test:0 {
-	not_found
-}`, "servers {\nprotocols h1 h2c\n}")
-	for _, c := range []*testcaddy.Client{s.Client, testcaddy.H2C(t, s.Addr)} {
-		for _, host := range []string{"a.test", "b.test"} {
-			req, err := http.NewRequest("OPTIONS", "http://"+host, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.URL.Opaque = "*"
-			res := c.Send(t, req)
-			res.Want(t, http.StatusOK, "")
-			if !strings.HasPrefix(c.Name, res.Proto) {
-				t.Errorf("got %s over %s", res.Proto, c.Name)
-			}
-		}
-	}
-}
-
 func TestAddressOverTLS(t *testing.T) {
 	s := testcaddy.Start(t, `
 https://localhost:0 {
