@@ -117,7 +117,17 @@ func startNotFound(t *testing.T, flags ...string) *running {
 			t.Log(r.log)
 		}
 	})
-	awaitListener(t, "caddy not-found", r.addr)
+	// not only that something listens: for a moment, that may be another test that looks for a free port
+	eventually(t, "caddy not-found answers at "+r.addr, func() bool {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		io.WriteString(conn, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n") // which no handler sees, without a Host
+		answer, _ := io.ReadAll(conn)
+		return strings.HasPrefix(string(answer), "HTTP/1.1 400 ")
+	})
 	return r
 }
 
