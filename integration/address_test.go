@@ -25,65 +25,40 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 	}
 }`)
 	local := s.Addr
-	long := strings.Repeat("/a%20b", 2000)
 
 	tests := map[string]struct{ request, method, uri string }{
 		// every form of a request target, and of Host
 		"path and query":         {"GET /docs/nothing?x=1 HTTP/1.1\nHost: a.test", "GET", "http://a.test/docs/nothing?x=1"},
-		"root":                   {"GET / HTTP/1.1\nHost: a.test", "GET", "http://a.test/"},
 		"empty query":            {"GET /x? HTTP/1.1\nHost: a.test", "GET", "http://a.test/x?"},
 		"double slashes":         {"GET //evil.test//x HTTP/1.1\nHost: a.test", "GET", "http://a.test//evil.test//x"},
-		"dots":                   {"GET /a/../b/./c HTTP/1.1\nHost: a.test", "GET", "http://a.test/a/../b/./c"},
 		"a port":                 {"GET /x HTTP/1.1\nHost: a.test:8443", "GET", "http://a.test:8443/x"},
-		"IPv6":                   {"GET /x HTTP/1.1\nHost: [2001:db8::1]", "GET", "http://[2001:db8::1]/x"},
 		"IPv6 and a port":        {"GET /x HTTP/1.1\nHost: [2001:db8::1]:8080", "GET", "http://[2001:db8::1]:8080/x"},
-		"upper case":             {"GET /X HTTP/1.1\nHost: A.Test", "GET", "http://A.Test/X"},
 		"rewritten":              {"GET /strip/xx?a=b HTTP/1.1\nHost: a.test", "GET", "http://a.test/strip/xx?a=b"},
 		"prefix stripped":        {"GET /prefix/x?a=b HTTP/1.1\nHost: a.test", "GET", "http://a.test/prefix/x?a=b"},
 		"Host changed":           {"GET /host HTTP/1.1\nHost: a.test", "GET", "http://a.test/host"},
 		"absolute-form":          {"GET http://b.test:81/x?y HTTP/1.1\nHost: a.test", "GET", "http://b.test:81/x?y"},
-		"absolute-form, no path": {"GET http://b.test HTTP/1.1\nHost: a.test", "GET", "http://b.test"},
 		"absolute-form, user":    {"GET http://me:secret@b.test/x@y HTTP/1.1\nHost: a.test", "GET", "http://b.test/x@y"},
-		"absolute-form, https":   {"GET https://b.test/x HTTP/1.1\nHost: a.test", "GET", "https://b.test/x"},
-		"absolute-form, both":    {"GET https://me:secret@b.test/x HTTP/1.1\nHost: a.test", "GET", "https://b.test/x"},
 		"absolute-form, no host": {"GET http:///x HTTP/1.1\nHost: a.test", "GET", "http://a.test/x"},
-		"absolute-form, IPv6":    {"GET http://[::1]:8080/x HTTP/1.1\nHost: a.test", "GET", "http://[::1]:8080/x"},
-		"no authority":           {"GET urn:x?y=http://me@b.test/ HTTP/1.1\nHost: a.test", "GET", "urn:x?y=http://me@b.test/"},
 		"no authority, user":     {"GET http:me:secret@b.test/x?y@z HTTP/1.1\nHost: a.test", "GET", "http:b.test/x?y@z"},
 		"HTTP/1.0":               {"GET /x HTTP/1.0", "GET", "http://" + local + "/x"},
 		"HTTP/1.0 with Host":     {"GET /x HTTP/1.0\nHost: a.test", "GET", "http://a.test/x"},
 		"an asterisk":            {"GET * HTTP/1.1\nHost: a.test:80", "GET", "http://a.test:80"},
 		"CONNECT":                {"CONNECT b.test:443 HTTP/1.1\nHost: b.test:443", "CONNECT", "http://b.test:443"},
-		"CONNECT to IPv6":        {"CONNECT [::1]:443 HTTP/1.1\nHost: [::1]:443", "CONNECT", "http://[::1]:443"},
 
 		// a Host that is not an authority is not echoed
 		"a broken Host":                   {"GET /x HTTP/1.1\nHost: a[b]:c:d", "GET", "http://" + local + "/x"},
 		"a Host with a percent":           {"GET /x HTTP/1.1\nHost: a%zz", "GET", "http://" + local + "/x"},
-		"a Host with a bad port":          {"GET /x HTTP/1.1\nHost: a.test:80a", "GET", "http://" + local + "/x"},
-		"a Host of a port":                {"GET /x HTTP/1.1\nHost: :80", "GET", "http://" + local + "/x"},
-		"a Host with a zone":              {"GET /x HTTP/1.1\nHost: [fe80::1%25eth0]", "GET", "http://" + local + "/x"},
 		"a Host that is IPv4 in brackets": {"GET /x HTTP/1.1\nHost: [127.0.0.1]", "GET", "http://" + local + "/x"},
-		"a Host with half a bracket":      {"GET /x HTTP/1.1\nHost: [::1", "GET", "http://" + local + "/x"},
 
 		// what a URI cannot have is percent-encoded, and nothing else
-		"markup":           {`GET /<script>alert("x")</script>?'q' HTTP/1.1` + "\nHost: a.test", "GET", "http://a.test/%3Cscript%3Ealert(%22x%22)%3C/script%3E?'q'"},
-		"braces":           {"GET /{{.}}?{http.request.host} HTTP/1.1\nHost: a.test", "GET", "http://a.test/%7B%7B.%7D%7D?%7Bhttp.request.host%7D"},
-		"UTF-8":            {"GET /ü?ö=€ HTTP/1.1\nHost: a.test", "GET", "http://a.test/%C3%BC?%C3%B6=%E2%82%AC"},
-		"not UTF-8":        {"GET /\xff\xfe?\x80 HTTP/1.1\nHost: a.test", "GET", "http://a.test/%FF%FE?%80"},
-		"%00":              {"GET /a%00b HTTP/1.1\nHost: a.test", "GET", "http://a.test/a%00b"},
-		"encoded line end": {"GET /a%0D%0ASet-Cookie:%20x HTTP/1.1\nHost: a.test", "GET", "http://a.test/a%0D%0ASet-Cookie:%20x"},
-		"lower case %xx":   {"GET /%c3%bc HTTP/1.1\nHost: a.test", "GET", "http://a.test/%c3%bc"},
-		"broken %zz":       {"GET /x?%zz&%4&% HTTP/1.1\nHost: a.test", "GET", "http://a.test/x?%25zz&%254&%25"},
-		"backslash, caret": {`GET /a\b^c|d` + "`e HTTP/1.1\nHost: a.test", "GET", "http://a.test/a%5Cb%5Ec%7Cd%60e"},
-		"brackets, hash":   {"GET /a[1]?b[]=2#c HTTP/1.1\nHost: a.test", "GET", "http://a.test/a%5B1%5D?b%5B%5D=2%23c"},
-		"all delimiters":   {"GET /-._~!$&'()*+,;=:@?/?-._~!$&'()*+,;=:@ HTTP/1.1\nHost: a.test", "GET", "http://a.test/-._~!$&'()*+,;=:@?/?-._~!$&'()*+,;=:@"},
-		"long":             {"GET " + long + " HTTP/1.1\nHost: a.test", "GET", "http://a.test" + long},
+		"markup":     {`GET /<script>alert("x")</script>?'q' HTTP/1.1` + "\nHost: a.test", "GET", "http://a.test/%3Cscript%3Ealert(%22x%22)%3C/script%3E?'q'"},
+		"braces":     {"GET /{{.}}?{http.request.host} HTTP/1.1\nHost: a.test", "GET", "http://a.test/%7B%7B.%7D%7D?%7Bhttp.request.host%7D"},
+		"UTF-8":      {"GET /ü?ö=€ HTTP/1.1\nHost: a.test", "GET", "http://a.test/%C3%BC?%C3%B6=%E2%82%AC"},
+		"not UTF-8":  {"GET /\xff\xfe?\x80 HTTP/1.1\nHost: a.test", "GET", "http://a.test/%FF%FE?%80"},
+		"broken %zz": {"GET /x?%zz&%4&% HTTP/1.1\nHost: a.test", "GET", "http://a.test/x?%25zz&%254&%25"},
 
 		// the method is the client's
 		"POST":    {"POST /x HTTP/1.1\nHost: a.test\nContent-Length: 0", "POST", "http://a.test/x"},
-		"PUT":     {"PUT /x HTTP/1.1\nHost: a.test\nContent-Length: 0", "PUT", "http://a.test/x"},
-		"DELETE":  {"DELETE /x HTTP/1.1\nHost: a.test", "DELETE", "http://a.test/x"},
-		"PATCH":   {"PATCH /x HTTP/1.1\nHost: a.test\nContent-Length: 0", "PATCH", "http://a.test/x"},
 		"OPTIONS": {"OPTIONS /x HTTP/1.1\nHost: a.test", "OPTIONS", "http://a.test/x"},
 		"unknown": {"BR3W!#$%&'*+-.^_`|~ /x HTTP/1.1\nHost: a.test", "BR3W!#$%&'*+-.^_`|~", "http://a.test/x"},
 	}
@@ -105,31 +80,6 @@ func TestLongAddress(t *testing.T) {
 		res := s.Raw(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: a.test\r\nAccept: "+f.MediaType+"\r\nConnection: close\r\n\r\n")
 		if uri := testcaddy.FieldsOf(t, res).URI; uri != want {
 			t.Errorf("%s: got an address of %d bytes, %.100s, want %d, %.100s", f.Name, len(uri), uri, len(want), want)
-		}
-	}
-}
-
-// TestAsteriskForm shows that net/http answers `OPTIONS *` itself, whatever handler there is.
-func TestAsteriskForm(t *testing.T) {
-	s := testcaddy.Start(t, `
-http://a.test:0 {
-	respond "a handler" 418
-}
-http://b.test:0 {
-	not_found
-}`, "servers {\nprotocols h1 h2c\n}")
-	for _, c := range []*testcaddy.Client{s.Client, testcaddy.H2C(t, s.Addr)} {
-		for _, host := range []string{"a.test", "b.test"} {
-			req, err := http.NewRequest("OPTIONS", "http://"+host, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.URL.Opaque = "*"
-			res := c.Send(t, req)
-			res.Want(t, http.StatusOK, "")
-			if !strings.HasPrefix(c.Name, res.Proto) {
-				t.Errorf("got %s over %s", res.Proto, c.Name)
-			}
 		}
 	}
 }
@@ -167,19 +117,13 @@ func TestForwardedFieldsCountFromTrustedProxiesOnly(t *testing.T) {
 		trusted string
 	}{
 		{"both", []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: www.example.com"}, "https://www.example.com/x"},
-		{"the protocol", []string{"X-Forwarded-Proto: HTTPS"}, "https://a.test/x"},
 		{"the host", []string{"X-Forwarded-Host: www.example.com:8443"}, "http://www.example.com:8443/x"},
 		{"IPv6", []string{"X-Forwarded-Host: [2001:db8::1]:1"}, "http://[2001:db8::1]:1/x"},
-		{"lists", []string{"X-Forwarded-Proto: https, http", "X-Forwarded-Host: one.test , two.test"}, "https://one.test/x"},
-		{"lines", []string{"X-Forwarded-Proto: http", "X-Forwarded-Proto: https", "X-Forwarded-Host: one.test", "X-Forwarded-Host: two.test"}, "https://two.test/x"},
 		{"lines of lists", []string{"X-Forwarded-Proto: http, http", "X-Forwarded-Proto: https, http", "X-Forwarded-Host: one.test, two.test", "X-Forwarded-Host: three.test, four.test"}, "https://three.test/x"},
 		{"an invalid last line", []string{"X-Forwarded-Proto: https", "X-Forwarded-Proto: ftp", "X-Forwarded-Host: one.test", "X-Forwarded-Host: <b>"}, "http://a.test/x"},
 		{"another protocol", []string{"X-Forwarded-Proto: gopher", "X-Forwarded-Host: www.example.com"}, "http://www.example.com/x"},
-		{"no protocol", []string{"X-Forwarded-Proto: ,https"}, "http://a.test/x"},
-		{"a path", []string{"X-Forwarded-Host: evil.test/x?"}, "http://a.test/x"},
 		{"a user", []string{"X-Forwarded-Host: me@evil.test"}, "http://a.test/x"},
 		{"markup", []string{`X-Forwarded-Host: "><script>`}, "http://a.test/x"},
-		{"UTF-8", []string{"X-Forwarded-Host: bücher.test"}, "http://a.test/x"},
 		{"an empty host", []string{"X-Forwarded-Host: "}, "http://a.test/x"},
 	}
 	for _, peer := range []string{"trusted", "other"} {

@@ -1,54 +1,24 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// The tests in this file are about Caddy alone: what not_found relies on without Caddy's documentation saying so. If one
-// fails with a new version of Caddy, its message says which functions of the handler rely on what has changed.
-
-// reliedOn has a test that fails name the functions of the handler that rely on what it shows.
-func reliedOn(t *testing.T, functions ...string) {
-	t.Helper()
-	files, err := filepath.Glob("../*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var source strings.Builder
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source.Write(content)
-	}
-	for _, function := range functions {
-		if !regexp.MustCompile(`(?m)^func (\(.*\) )?` + function + `\(`).MatchString(source.String()) {
-			t.Errorf("the handler has no function %s", function)
-		}
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("this Caddy does not do what not_found relies on; see %s", strings.Join(functions, ", "))
-		}
-	})
-}
+// The tests in this file are about Caddy alone: what not_found relies on without Caddy's documentation saying so. Each
+// names the functions of the handler that rely on it, which have to change if it fails with a new version of Caddy.
+//
+// That Caddy sorts a block's routes and merges neighbours, and that the state of a block is its own, is what parseCaddyfile
+// and groupOf rely on. TestSameMatcherTwice, TestNamedRouteHasItsPage and TestBlocksHaveGroupsOfTheirOwn fail without it.
 
 // observation is what a handler finds once the next one has returned.
 type observation struct {
@@ -102,7 +72,7 @@ func (w *discarding) FlushError() error {
 
 // TestCaddyMarksTheEndOfTheChain has requests reach the end of the chain, and handlers answer before it.
 func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
-	reliedOn(t, "isUnhandled", "isUnanswered", "reachedEnd", "setHandled")
+	// isUnhandled, isUnanswered, reachedEnd and setHandled rely on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nlog\n"+observed+"\nhandle /handle {\nrespond /other no\n}\nrespond /answered 200\nhandle /silent {\n"+
 		testcaddy.Directive(t, silent)+"\n}\n}")
@@ -122,7 +92,7 @@ func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
 
 // TestCaddyEndsErrorRoutesWithTheBareStatus has error routes that handle nothing.
 func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
-	reliedOn(t, "isBareStatus", "errorOfRoute")
+	// isBareStatus and errorOfRoute rely on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nerror /404 404\nerror 500\nhandle_errors {\n"+observed+"\nheader X-Site yes\nrespond /other no\n}\n}")
 	for path, want := range map[string]string{"/404": "WriteHeader 404", "/": "WriteHeader 500"} {
@@ -135,7 +105,7 @@ func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
 
 // TestInterceptSetsItsStatusCode has intercept take a response, take none, and find that nothing answered.
 func TestInterceptSetsItsStatusCode(t *testing.T) {
-	reliedOn(t, "isIntercepted", "reachedEnd", "isDecided")
+	// isIntercepted, reachedEnd and isDecided rely on it
 	around, afterwards := observe(t)
 	inside, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nroute {\n"+around+"\nintercept {\n@gone status 410\nhandle_response @gone {\n"+inside+"\n}\n}\nrespond /gone 410\nrespond /ok 200\n}\n}")
@@ -154,7 +124,7 @@ func TestInterceptSetsItsStatusCode(t *testing.T) {
 
 // TestMiddlewaresTurnNoAnswerIntoAStatus has those of Caddy that buffer a response find that nothing answered.
 func TestMiddlewaresTurnNoAnswerIntoAStatus(t *testing.T) {
-	reliedOn(t, "isUnanswered")
+	// isUnanswered relies on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://intercept.test:0 {\nroute {\n"+observed+"\nintercept {\n@gone status 410\nhandle_response @gone {\n}\n}\n}\n}\n"+
 		"http://templates.test:0 {\nroute {\n"+observed+"\ntemplates\n}\n}")
@@ -173,7 +143,7 @@ func TestMiddlewaresTurnNoAnswerIntoAStatus(t *testing.T) {
 
 // TestReverseProxyRemovesTheServer has an upstream that sends no header field of its own.
 func TestReverseProxyRemovesTheServer(t *testing.T) {
-	reliedOn(t, "restoreSiteHeader")
+	// restoreSiteHeader relies on it
 	observed, observations := observe(t)
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil })
 	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+app+"\n}")
@@ -186,176 +156,11 @@ func TestReverseProxyRemovesTheServer(t *testing.T) {
 
 // TestReverseProxyAbortsAsNetHTTPDoes has an upstream break off in the body of its response.
 func TestReverseProxyAbortsAsNetHTTPDoes(t *testing.T) {
-	reliedOn(t, "serve")
+	// serve relies on it
 	observed, observations := observe(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
 	s.Get(t, "http://a.test/breaks")
 	if o := <-observations; o.panicked != http.ErrAbortHandler || !strings.HasPrefix(o.calls, "WriteHeader 404, ") {
 		t.Errorf("after %s, it panics with %v, want http.ErrAbortHandler", o.calls, o.panicked)
 	}
-}
-
-// probe is a directive that sets a variable to its argument.
-func init() {
-	httpcaddyfile.RegisterDirective("probe", func(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
-		h.Next() // consume directive name
-		matcherSet, err := h.ExtractMatcherSet()
-		if err != nil {
-			return nil, err
-		}
-		h.Next() // consume it again: ExtractMatcherSet has reset the dispenser
-		var name string
-		if !h.AllArgs(&name) {
-			return nil, h.ArgErr()
-		}
-		probed = append(probed, probedBlock{name, maps.Clone(h.BlockState), h.BlockState, h.State, h.IsNamedRoute()})
-		h.BlockState["probe "+name] = true
-		return h.NewRoute(matcherSet, caddyhttp.VarsMiddleware{"probe": name}), nil
-	})
-	httpcaddyfile.RegisterDirectiveOrder("probe", httpcaddyfile.Before, "redir")
-}
-
-// probedBlock is what a probe finds in its block.
-type probedBlock struct {
-	name              string
-	found             map[string]any // the content of the block's state
-	blockState, state map[string]any
-	isNamedRoute      bool
-}
-
-var probed []probedBlock // what all probes have found since a test has reset it
-
-// TestCaddySortsAndMergesRoutes has directives with several matchers in one block, and the same in a route block.
-func TestCaddySortsAndMergesRoutes(t *testing.T) {
-	reliedOn(t, "parseCaddyfile")
-	var config struct {
-		Apps struct {
-			HTTP struct {
-				Servers map[string]struct{ Routes []probedRoute }
-			}
-		}
-	}
-	const directives = "probe a\nprobe /x/* b\nprobe /x/y c\nprobe /x/y d\nprobe e\n"
-	if err := json.Unmarshal(testcaddy.Adapt(t, ":80 {\n"+directives+"}\n:81 {\nroute {\n"+directives+"}\n}"), &config); err != nil {
-		t.Fatal(err)
-	}
-	for server, want := range map[string]string{"srv0": "/x/y: c d, /x/*: b, a e", "srv1": "a, /x/*: b, /x/y: c d, e"} {
-		routes := config.Apps.HTTP.Servers[server].Routes
-		if server == "srv1" {
-			routes = routes[0].Handle[0].Routes
-		}
-		var got []string
-		for _, route := range routes {
-			got = append(got, route.String())
-		}
-		if got := strings.Join(got, ", "); got != want {
-			t.Errorf("%s: the routes are %s, want %s: the most specific first unless in a route block, and neighbours of one matcher in one", server, got, want)
-		}
-	}
-}
-
-// probedRoute is a route of probes.
-type probedRoute struct {
-	Match  []struct{ Path []string }
-	Handle []struct {
-		Probe  string
-		Routes []probedRoute
-	}
-}
-
-func (r probedRoute) String() string {
-	var s []string
-	for _, m := range r.Match {
-		s = append(s, strings.Join(m.Path, " ")+":")
-	}
-	for _, h := range r.Handle {
-		s = append(s, h.Probe)
-	}
-	return strings.Join(s, " ")
-}
-
-// TestBlockStateIsTheBlocks has blocks of every kind, two directives in each.
-func TestBlockStateIsTheBlocks(t *testing.T) {
-	reliedOn(t, "groupOf")
-	probed = nil
-	testcaddy.Adapt(t, strings.ReplaceAll(`
-&(one) {
-	PROBE one
-	handle {
-		PROBE in-one
-	}
-}
-&(two) {
-	PROBE two
-}
-:80 {
-	PROBE site
-	handle /a {
-		PROBE a
-		route {
-			PROBE in-a
-		}
-	}
-	handle /b {
-		PROBE b
-	}
-	handle_errors {
-		PROBE errors
-	}
-	reverse_proxy localhost:1 {
-		handle_response {
-			PROBE responses
-		}
-	}
-}
-:81 {
-	PROBE site
-}`, "PROBE", "probe first\nprobe"))
-
-	blocks := make(map[string]map[string]any) // by the name of the second of each block
-	states := make(map[bool]map[string]any)   // of named routes, and of the others
-	var first probedBlock
-	for i, p := range probed {
-		if i%2 == 0 {
-			first = p
-			continue
-		}
-		if !same(p.blockState, first.blockState) || p.found["probe first"] == nil {
-			t.Errorf("%s: the directives of one block have the states %v and %v, want one", p.name, first.blockState, p.blockState)
-		}
-		if known, ok := blocks[p.name]; ok && !same(known, p.blockState) {
-			t.Errorf("two %ss have the states %v and %v, want one", p.name, known, p.blockState)
-		}
-		blocks[p.name] = p.blockState
-		outer := map[string]string{"a": "site", "in-a": "a", "b": "site", "errors": "site", "responses": "site", "in-one": "one"}[p.name]
-		if outer != "" && p.found["probe "+outer] == nil {
-			t.Errorf("%s: the state is %v, want a copy of that of %s", p.name, p.found, outer)
-		}
-		inNamedRoute := p.name == "one" || p.name == "in-one" || p.name == "two"
-		if p.isNamedRoute != inNamedRoute {
-			t.Errorf("%s: IsNamedRoute is %v", p.name, p.isNamedRoute)
-		}
-		if known, ok := states[inNamedRoute]; ok && !same(known, p.state) {
-			t.Errorf("%s: the State is %v, want that of all sites, or of all named routes, %v", p.name, p.state, known)
-		}
-		states[inNamedRoute] = p.state
-	}
-	if want := []string{"a", "b", "errors", "in-a", "in-one", "one", "responses", "site", "two"}; !slices.Equal(slices.Sorted(maps.Keys(blocks)), want) {
-		t.Fatalf("got the blocks %v, want %v", slices.Sorted(maps.Keys(blocks)), want)
-	}
-	if same(states[true], states[false]) {
-		t.Error("named routes and sites have one State, want two")
-	}
-	for name, block := range blocks {
-		for other := range blocks {
-			if name != other && same(block, blocks[other]) {
-				t.Errorf("%s and %s have one state, want two", name, other)
-			}
-		}
-	}
-}
-
-// same reports whether two maps are one.
-func same(a, b map[string]any) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

@@ -117,7 +117,17 @@ func startNotFound(t *testing.T, flags ...string) *running {
 			t.Log(r.log)
 		}
 	})
-	awaitListener(t, "caddy not-found", r.addr)
+	// not only that something listens: for a moment, that may be another test that looks for a free port
+	eventually(t, "caddy not-found answers at "+r.addr, func() bool {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		io.WriteString(conn, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n") // which no handler sees, without a Host
+		answer, _ := io.ReadAll(conn)
+		return strings.HasPrefix(string(answer), "HTTP/1.1 400 ")
+	})
 	return r
 }
 
@@ -143,7 +153,7 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 
 func TestNotFoundCommandFlags(t *testing.T) {
 	t.Parallel()
-	t.Run("all but the base URL", func(t *testing.T) {
+	t.Run("most of them", func(t *testing.T) {
 		t.Parallel()
 		template := testcaddy.TempFile(t, "404.html", "<p>{{.Message}}")
 		s := startNotFound(t, "--context-path=/app/", "--footer", "Powered by us", "--formats=text,html", "--template", template,
@@ -168,34 +178,11 @@ func TestNotFoundCommandFlags(t *testing.T) {
 			eventually(t, "the log has "+message, func() bool { return strings.Contains(s.log.String(), message) })
 		}
 	})
-	t.Run("base URL", func(t *testing.T) {
+	t.Run("as ingress-nginx needs them", func(t *testing.T) {
 		t.Parallel()
-		s := startNotFound(t, "--base-url", "https://www.example.com/app", "--trusted-proxies", "10.0.0.0/8")
-		s.Get(t, "http://a.test/x?y", "X-Forwarded-Host: other.test").WantPage(t, "GET", "https://www.example.com/app/x?y", "")
-	})
-	t.Run("URI", func(t *testing.T) {
-		t.Parallel()
-		s := startNotFound(t, "--uri={http.request.uri.query.url}")
-		s.Get(t, "http://a.test/404?url=https%3A%2F%2Fshop.example%2Fa%2520b%3Fx").WantPage(t, "GET", "https://shop.example/a%20b?x", "")
-		s.Get(t, "http://a.test/404").WantPage(t, "GET", "http://a.test/404", "")
-	})
-	t.Run("URI, as ingress-nginx says it", func(t *testing.T) {
-		t.Parallel()
-		s := startNotFound(t, "--uri={http.request.header.X-Original-URI}", "--base-url=https://{http.request.hostport}")
+		s := startNotFound(t, "--uri={http.request.header.X-Original-URI}", "--base-url=https://{http.request.hostport}", "--trusted-proxies", "10.0.0.0/8")
 		s.Do(t, "POST", "http://a.test:8443/", "X-Original-URI: /x?y").WantPage(t, "POST", "https://a.test:8443/x?y", "")
-		s.Get(t, "http://a.test/x?y").WantPage(t, "GET", "https://a.test/x?y", "")
-	})
-	t.Run("trusted proxies are not others", func(t *testing.T) {
-		t.Parallel()
-		s := startNotFound(t, "--trusted-proxies", "10.0.0.0/8,::1")
-		s.Get(t, "http://a.test/x", "X-Forwarded-Host: other.test").WantPage(t, "GET", "http://a.test/x", "")
-	})
-	t.Run("bad value", func(t *testing.T) {
-		t.Parallel()
-		stdout, stderr, code := run(t, command(t, "not-found", "--listen=127.0.0.1:0", "--formats=pdf"))
-		if code != 1 || stdout != "" || !strings.Contains(stderr, "formats: unknown format") {
-			t.Errorf("got the exit code %d, %q and\n%s", code, stdout, stderr)
-		}
+		s.Get(t, "http://a.test/x?y", "X-Forwarded-Host: other.test").WantPage(t, "GET", "https://a.test/x?y", "")
 	})
 }
 
@@ -243,9 +230,7 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	}
 	refused(t, first.admin, first.admin)
 	refused(t, first.admin, second.admin, "--admin", first.admin)
-	refused(t, "tcp/"+first.admin, second.admin, "--admin", "tcp/"+first.admin)
 	refused(t, socket, first.admin, "--admin", socket)
-	refused(t, socket+"|0666", first.admin, "--admin", socket+"|0666")
 
 	// nor does it take a part of another server's connections
 	for _, flags := range [][]string{{"--listen=" + first.addr}, {"--listen=tcp/" + first.addr, "--health-path=/healthz"}} {

@@ -1,12 +1,24 @@
 package integration
 
 import (
+	"context"
+	"errors"
 	"flag"
-	"math"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"runtime/pprof"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -14,10 +26,9 @@ import (
 
 var endurance = flag.Duration("endurance", 2*time.Second, "how long TestEndurance keeps Caddy under load")
 
-// TestEndurance keeps Caddy under load while its config is reloaded again and again, while its template is written anew,
-// while the report is read and taken, and while backends go away and come back. Every answer is right, byte for byte,
-// every 404 is in one report, and nothing is left behind. A site without not_found has the same load, and pays as much in
-// warnings and in connections to its backends. For longer than a moment:
+// TestEndurance keeps Caddy under load while its config is reloaded, its template is edited, the report is read and taken,
+// and a backend goes away and comes back. Every answer is right, byte for byte, every 404 is in one report, and nothing is
+// left behind. For longer than a moment:
 //
 //	go test -race -run TestEndurance -timeout 10m ./integration -endurance 5m
 func TestEndurance(t *testing.T) {
@@ -30,15 +41,303 @@ func TestEndurance(t *testing.T) {
 	eventually(t, "all connections are closed", func() bool { return !hasConnections() })
 	testcaddy.CheckMemory(t, before, 8<<20)
 	l.checkCounts(t)
-	l.checkWarnings(t)
-	l.checkConnections(t)
-	if l.reloads.Load() == 0 || l.changes.Load() == 0 || l.version.Load() < 2 || l.taken < 2 {
-		t.Errorf("got %d reloads, %d changes of the backends, %d versions of the template and %d reports, want some of each",
-			l.reloads.Load(), l.changes.Load(), l.version.Load(), l.taken)
+	if warnings := l.logs.Select(t, func(testcaddy.Entry) bool { return true }); len(warnings) > 0 {
+		t.Errorf("the log has %v", warnings)
 	}
-	t.Logf("%d requests, %d of them sent again; %d reloads; %d versions of the template, %d of them read without a reload; "+
-		"%d reports; %d outages of the backends, which %d requests met", l.requests.Load(), l.resent.Load(), l.reloads.Load(),
-		l.version.Load(), l.reread, l.taken, l.changes.Load()/2, l.excused.Load())
+	if l.reloads == 0 || l.outages == 0 || l.taken < 2 {
+		t.Errorf("got %d reloads, %d outages and %d reports, want some of each", l.reloads, l.outages, l.taken)
+	}
+	t.Logf("%d requests, %d reloads, %d outages, %d reports", l.requests.Load(), l.reloads, l.outages, l.taken)
+}
+
+// load is a Caddy under load.
+type load struct {
+	addr, template  string
+	configs         [2][]byte // which take turns
+	version         atomic.Int64
+	steady, mortal  string             // the addresses of the backends; the mortal one goes away
+	logs            *testcaddy.Logs    // what not_found logs above debug, and what net/http logs
+	admin           caddy.AdminHandler // serves the report
+	reports         report.Report      // those that were taken, merged
+	requests        atomic.Int64
+	reloads, taken  int
+	outages         int
+	mu              sync.Mutex
+	answered, asked map[string]int64 // by address: the 404s that clients have seen, and all that may have been counted
+}
+
+func startLoad(t *testing.T) *load {
+	l := &load{
+		template: testcaddy.TempFile(t, "404.html", templateSource(0)), logs: testcaddy.NewLogs(t),
+		answered: make(map[string]int64), asked: make(map[string]int64),
+		steady: testcaddy.Backend(t, loadedBackend), mortal: "127.0.0.1:" + testcaddy.FreePort(t),
+	}
+	port := testcaddy.FreePort(t)
+	for i, name := range []string{"one", "two"} {
+		// The keepalive is short because a connection that becomes idle after a reload outlives its config by it. So are the
+		// server's timeouts: in HTTP/2, their timers keep a connection that is gone in memory, with its config.
+		sites := strings.NewReplacer("NAME", name, "PORT", port, "TEMPLATE", l.template, "STEADY", l.steady, "MORTAL", l.mortal).Replace(`
+(proxy) {
+	reverse_proxy {args[0]} {
+		transport http {
+			keepalive 200ms
+			read_timeout 30s
+		}
+	}
+}
+http://a.test:PORT {
+	header X-Config NAME
+	not_found {
+		context_path /NAME
+		template TEMPLATE
+		report
+	}
+	file_server /files/*
+	handle_path /steady/* {
+		import proxy STEADY
+	}
+	handle_path /mortal/* {
+		import proxy MORTAL
+	}
+}`)
+		l.configs[i] = testcaddy.Adapt(t, testcaddy.Caddyfile(sites, "servers {\nprotocols h1 h2c\ntimeouts {\nread_body_idle 5s\nwrite_idle 5s\nidle 5s\n}\n}",
+			"log default {\noutput discard\n}", "log not_found {\n"+l.logs.Output+"\ninclude http.handlers.not_found\nlevel WARN\n}",
+			"log stdlib {\n"+l.logs.Output+"\ninclude http.stdlib\nlevel DEBUG\n}"))
+	}
+	l.addr = testcaddy.StartConfig(t, l.configs[0]).Addr
+	info, err := caddy.GetModule("admin.api.not_found")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.admin = info.New().(caddy.AdminRouter).Routes()[0].Handler
+	if _, err = l.readReport("DELETE"); err != nil { // what other tests left
+		t.Fatal(err)
+	}
+	if l.reports, err = l.readReport("GET"); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// loadedBackend is what both backends do. What it streams is the query many times over, which no two requests share.
+func loadedBackend(w http.ResponseWriter, r *http.Request) {
+	trickle := func(status int, piece string) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(status)
+		for range 10 {
+			io.WriteString(w, piece)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	switch r.URL.Path {
+	case "/stream":
+		trickle(http.StatusOK, strings.Repeat(r.URL.RawQuery, 1000))
+	case "/trickle":
+		trickle(http.StatusNotFound, "theirs")
+	case "/json":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, r.URL.RawQuery)
+	case "/upload":
+		body, _ := io.ReadAll(r.Body)
+		w.Write(body)
+	default:
+		testcaddy.MissingPage(w, r)
+	}
+}
+
+func streamed(query string) string { return strings.Repeat(query, 10_000) }
+
+// templateSource is a version of the template. It says at both ends which it is, and is shorter or longer than the one
+// before it.
+func templateSource(version int64) string {
+	return fmt.Sprintf("<p>%d</p><h1>{{.Heading}}</h1>%s<p>{{.URI}}</p><p>%[1]d</p>\n", version, strings.Repeat("x", int(version%5)*4000))
+}
+
+// kind is a kind of request, for a page in text, a page by the template, or what the backend answers.
+type kind struct{ method, path, want string }
+
+var kinds = []kind{
+	{"GET", "/nothing", "text"}, {"GET", "/nothing", "template"}, {"POST", "/nothing", "text"}, {"GET", "/files/none", "text"},
+	{"GET", "/steady/length", "text"}, {"POST", "/steady/length", "template"}, {"GET", "/steady/trickle", "template"}, {"GET", "/steady/endless", "text"},
+	{"GET", "/steady/json", "json"}, {"GET", "/steady/stream", "stream"}, {"POST", "/steady/upload", "stream"},
+	{"GET", "/mortal/length", "text"}, {"GET", "/mortal/trickle", "template"}, {"GET", "/mortal/stream", "stream"},
+}
+
+// run keeps Caddy under load for a while, with a worker for each kind of request over each version of HTTP.
+func (l *load) run(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), d)
+	defer stop()
+	var running sync.WaitGroup
+	repeat := func(what string, most time.Duration, f func() error) {
+		running.Go(func() {
+			for pause(ctx, rand.N(most)) {
+				if err := f(); err != nil {
+					t.Errorf("%s: %v", what, err)
+					stop()
+				}
+			}
+		})
+	}
+	for _, k := range kinds {
+		for _, newClient := range []func(testing.TB, string) *testcaddy.Client{testcaddy.HTTP11, testcaddy.H2C} {
+			c := newClient(t, l.addr)
+			c.HTTP.Timeout = time.Minute
+			c.HTTP.Transport.(*http.Transport).IdleConnTimeout = time.Second
+			repeat(fmt.Sprint(k, " over ", c.Name), 100*time.Millisecond, func() error { return l.ask(ctx, c, k) })
+		}
+	}
+	repeat("reloading", 200*time.Millisecond, func() error {
+		version, next := l.version.Add(1), l.template+".next"
+		l.reloads++
+		return errors.Join(os.WriteFile(next, []byte(templateSource(version)), 0o600), os.Rename(next, l.template), caddy.Load(l.configs[l.reloads%2], true))
+	})
+	repeat("the mortal backend", 200*time.Millisecond, func() error {
+		ln, err := net.Listen("tcp", l.mortal)
+		if err != nil {
+			return nil // a connection between others has the port for now
+		}
+		srv := &http.Server{Handler: http.HandlerFunc(loadedBackend)}
+		go srv.Serve(ln)
+		pause(ctx, 100*time.Millisecond+rand.N(time.Second))
+		l.outages++
+		return srv.Close() // with all its connections
+	})
+	repeat("the report", 100*time.Millisecond, l.report)
+	running.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// pause waits, and reports whether the load goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// ask sends a request, and checks the answer. Some clients leave before it, and so do all at the end. What the mortal
+// backend answers may be missing, or break off; but a page does not break off, because Caddy has it.
+func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
+	if rand.N(4) == 0 {
+		var leave context.CancelFunc
+		ctx, leave = context.WithTimeout(ctx, rand.N(30*time.Millisecond))
+		defer leave()
+	}
+	query, upload := fmt.Sprintf("%09d", l.requests.Add(1)), ""
+	uri := "http://a.test" + k.path + "?" + query
+	if k.method == http.MethodPost {
+		upload = streamed(query)
+	}
+	var res *http.Response
+	for { // a reload closes connections that are idle, and a request may be on its way then
+		req, err := http.NewRequestWithContext(ctx, k.method, uri, strings.NewReader(upload))
+		if err != nil {
+			return err
+		}
+		if k.want == "template" {
+			req.Header.Set("Accept", "text/html")
+		}
+		l.count(l.asked, k.path)
+		if res, err = c.HTTP.Do(req); err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if ctx.Err() != nil {
+		return nil
+	}
+
+	content, wantStatus := string(body), http.StatusNotFound
+	want := testcaddy.TextPage(k.method, uri, "/"+res.Header.Get("X-Config"))
+	switch k.want {
+	case "template": // a whole page of one version
+		var version int64
+		_, _ = fmt.Sscanf(content, "<p>%d</p>", &version)
+		heading, _, _ := strings.Cut(want, "\n")
+		want = strings.NewReplacer("{{.Heading}}", heading, "{{.URI}}", uri).Replace(templateSource(min(version, l.version.Load())))
+	case "json":
+		want = query
+	case "stream":
+		wantStatus, want = http.StatusOK, streamed(query)
+	}
+	mortal := strings.HasPrefix(k.path, "/mortal/")
+	switch {
+	case err == nil && res.StatusCode == wantStatus && content == want:
+		if wantStatus == http.StatusNotFound {
+			l.count(l.answered, k.path)
+		}
+		return nil
+	case mortal && err == nil && res.StatusCode == http.StatusBadGateway && content == "",
+		mortal && err != nil && res.StatusCode == http.StatusOK && wantStatus == http.StatusOK && strings.HasPrefix(want, content):
+		return nil
+	}
+	return fmt.Errorf("got %s, %.500q of %d bytes, and %v; want %d, %.500q of %d bytes", res.Status, content, len(content), err, wantStatus, want, len(want))
+}
+
+func (l *load) count(counts map[string]int64, path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts["a.test"+path]++
+}
+
+// report reads the report, or takes it. Both can be merged with those that were taken.
+func (l *load) report() error {
+	method := []string{"GET", "DELETE"}[rand.N(2)]
+	r, err := l.readReport(method)
+	if err != nil {
+		return err
+	}
+	merged, err := report.Merge(l.reports, r)
+	if err == nil && method == "DELETE" {
+		l.reports, l.taken = merged, l.taken+1
+	}
+	return err
+}
+
+// readReport asks what serves the report on the admin API. A reload closes the API's connections, and what was on its way
+// would be lost.
+func (l *load) readReport(method string) (report.Report, error) {
+	rec := httptest.NewRecorder()
+	if err := l.admin.ServeHTTP(rec, httptest.NewRequest(method, "/not_found/report", nil)); err != nil {
+		return report.Report{}, err
+	}
+	return report.Parse(rec.Body.Bytes())
+}
+
+// checkCounts compares the reports with what the clients know: what was answered with a 404 is counted, and where a client
+// left, or sent a request again, another one may be.
+func (l *load) checkCounts(t *testing.T) {
+	last, err := l.readReport("GET")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := report.Merge(l.reports, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]int64)
+	for _, a := range all.Addresses {
+		got[a.Host+a.Path] = int64(a.Count)
+		if a.Overcount > 0 || l.asked[a.Host+a.Path] == 0 {
+			t.Errorf("the report has %+v", a)
+		}
+	}
+	for address, answered := range l.answered {
+		if n := got[address]; n < answered || n > l.asked[address] {
+			t.Errorf("%s: the reports count %d, want %d to %d", address, n, answered, l.asked[address])
+		}
+	}
 }
 
 // hasConnections reports whether an HTTP connection of this process is open. Clients, Caddy and backends all run in it, and
@@ -52,80 +351,4 @@ func hasConnections() bool {
 		}
 	}
 	return false
-}
-
-// checkCounts compares the reports, taken together, with what the clients know: what was answered with a 404 is counted,
-// and where a client left, or sent a request again, another one may be.
-func (l *load) checkCounts(t *testing.T) {
-	last, err := l.readReport("GET")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := report.Merge(l.reports, last)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(map[string]int64)
-	for _, a := range all.Addresses {
-		got[a.Host+a.Path] = int64(a.Count)
-		if _, known := l.misses[a.Host+a.Path]; a.Overcount > 0 || !known {
-			t.Errorf("the report has %+v", a)
-		}
-	}
-	for address, want := range l.misses {
-		if n := got[address]; n < want.answered || n > want.answered+want.unknown {
-			t.Errorf("%s: the reports count %d, want %d, and up to %d more", address, n, want.answered, want.unknown)
-		}
-	}
-}
-
-// checkWarnings compares the warnings about the site with those about the bare one: there is no kind that the bare one lacks,
-// and not one more where nothing is left to chance.
-func (l *load) checkWarnings(t *testing.T) {
-	l.takeWarnings(t)
-	kinds, bareKinds := make(map[string]int64), make(map[string]int64)
-	for w, n := range l.warnings {
-		switch w.site {
-		case bareSite:
-			bareKinds[w.what] += n
-			continue
-		case withSite:
-			kinds[w.what] += n
-		default:
-			t.Logf("%d times the warning %q, about no request", n, w.what)
-			continue
-		}
-		twin := w
-		twin.site = bareSite
-		if most := l.warnings[twin]; n > most && !w.byChance() {
-			t.Errorf("got %d times the warning %+v, want at most %d as without not_found", n, w, most)
-		}
-	}
-	for what, n := range kinds {
-		if n > tolerated(bareKinds[what]) || bareKinds[what] == 0 {
-			t.Errorf("got %d times the warning %q, %d times without not_found", n, what, bareKinds[what])
-		}
-	}
-	t.Logf("warnings: %v; without not_found: %v", kinds, bareKinds)
-}
-
-// checkConnections compares the numbers of connections to the backends of the two sites. Most are lost to clients that leave,
-// so it takes minutes to see a few percent more; a page that costs a connection costs a warning, too.
-func (l *load) checkConnections(t *testing.T) {
-	for backend := range l.connections[withSite] {
-		n, atBare := l.connections[withSite][backend].Load(), l.connections[bareSite][backend].Load()
-		if n > tolerated(atBare) {
-			t.Errorf("got %d connections to the %s backend, %d without not_found", n, backend, atBare)
-		}
-		t.Logf("%d connections to the %s backend; without not_found %d", n, backend, atBare)
-	}
-}
-
-// tolerated is the most that a number may be where another one, which depends on the same chances, is n: some three and a
-// half standard deviations of the difference, and a few.
-func tolerated(n int64) int64 { return n + 5*int64(math.Sqrt(float64(n))) + 20 }
-
-// byChance reports whether a warning depends on when a client leaves, when a backend goes away, or how long one takes.
-func (w warning) byChance() bool {
-	return manner(w.manner).leaves() || strings.HasPrefix(w.path, "/mortal/") || w.path == "/steady/stalls" || w.path == "/steady/trickle"
 }

@@ -6,18 +6,14 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // TestMessageNamesTheContextPath asks for addresses within the context path, outside of it and rewritten.
 func TestMessageNamesTheContextPath(t *testing.T) {
-	t.Setenv("NOT_FOUND_TEST_PATH", "/env")
 	s := testcaddy.Start(t, `
 http://app.test:0 {
 	not_found {
@@ -26,78 +22,26 @@ http://app.test:0 {
 	handle_path /strip/* {
 		rewrite * /elsewhere
 	}
-	uri strip_prefix /prefix
-}
-http://slash.test:0 {
-	not_found {
-		context_path /app/
-	}
-}
-http://root.test:0 {
-	not_found {
-		context_path /
-	}
-}
-http://deep.test:0 {
-	not_found {
-		context_path /a/b%20c/~d
-	}
-}
-http://env.test:0 {
-	not_found {
-		context_path {env.NOT_FOUND_TEST_PATH}/x
-	}
 }
 http://request.test:0 {
 	not_found {
 		context_path {http.request.header.X-Path}
 	}
-}
-http://unknown.test:0 {
-	not_found {
-		context_path /{unknown.placeholder}
-	}
 }`)
-	for uri, contextPath := range map[string]string{
-		"http://app.test/":             "/app",
-		"http://app.test/app/x?y":      "/app",
-		"http://app.test/strip/x?y":    "/app",
-		"http://app.test/prefix/x?y":   "/app",
-		"http://app.test/missing.html": "/app",
-		"http://slash.test/x":          "/app",
-		"http://root.test/x":           "",
-		"http://deep.test/x":           "/a/b%20c/~d",
-		"http://env.test/x":            "/env/x",
-		"http://unknown.test/x":        "/%7Bunknown.placeholder%7D",
-	} {
-		t.Run(uri, func(t *testing.T) {
-			t.Parallel()
-			s.Get(t, uri).WantPage(t, "GET", uri, contextPath)
-		})
+	for _, uri := range []string{"http://app.test/", "http://app.test/app/x?y", "http://app.test/strip/x?y", "http://app.test/missing.html"} {
+		s.Get(t, uri).WantPage(t, "GET", uri, "/app")
 	}
-	for value, contextPath := range map[string]string{
-		"/app": "/app", "/app//": "/app", "": "", "/": "", "app": "/app", "/a b<c>?d": "/a%20b%3Cc%3E%3Fd", "/ü%zz": "/%C3%BC%25zz",
-		"{http.request.host}": "/%7Bhttp.request.host%7D", // a value is not expanded again
-	} {
-		t.Run("from a header field: "+value, func(t *testing.T) {
-			t.Parallel()
-			s.Get(t, "http://request.test/x", "X-Path: "+value).WantPage(t, "GET", "http://request.test/x", contextPath)
-		})
+	for value, contextPath := range map[string]string{"/app//": "/app", "/": "", "app": "/app", "/a b<c>?d": "/a%20b%3Cc%3E%3Fd", "/ü%zz": "/%C3%BC%25zz"} {
+		s.Get(t, "http://request.test/x", "X-Path: "+value).WantPage(t, "GET", "http://request.test/x", contextPath)
 	}
 }
 
 // TestBaseURL sends every form of a request target, through a trusted proxy that names another host.
 func TestBaseURL(t *testing.T) {
-	t.Setenv("NOT_FOUND_TEST_HOST", "env.example.com")
 	s := testcaddy.Start(t, `
 http://:0 {
 	not_found {
 		base_url https://www.example.com/app/
-	}
-}
-http://env.test:0 {
-	not_found {
-		base_url https://{env.NOT_FOUND_TEST_HOST}:8443
 	}
 }
 http://request.test:0 {
@@ -107,18 +51,13 @@ http://request.test:0 {
 }`, "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
 	forwarded := "X-Forwarded-Host: other.test"
 	s.Get(t, "http://a.test/x?y", forwarded).WantPage(t, "GET", "https://www.example.com/app/x?y", "")
-	s.Get(t, "http://env.test/x", forwarded).WantPage(t, "GET", "https://env.example.com:8443/x", "")
 	for target, want := range map[string]string{
-		"GET http://evil.example/x?y":        "https://www.example.com/app/x?y",
-		"GET http://me:secret@evil.example":  "https://www.example.com/app",
-		"GET https://evil.example?y":         "https://www.example.com/app?y",
-		"GET http:///x":                      "https://www.example.com/app/x",
-		"GET urn:x?y=http://evil.example":    "https://www.example.com/app/x?y=http://evil.example",
-		"GET javascript:alert(1)":            "https://www.example.com/app/alert(1)",
-		"CONNECT evil.example:443":           "https://www.example.com/app",
-		"GET *":                              "https://www.example.com/app",
-		"GET //evil.example/x":               "https://www.example.com/app//evil.example/x",
-		"GET http://evil.example/a/../b/%2e": "https://www.example.com/app/a/../b/%2e",
+		"GET http://evil.example/x?y":       "https://www.example.com/app/x?y",
+		"GET http://me:secret@evil.example": "https://www.example.com/app",
+		"GET https://evil.example?y":        "https://www.example.com/app?y",
+		"GET urn:x?y=http://evil.example":   "https://www.example.com/app/x?y=http://evil.example",
+		"CONNECT evil.example:443":          "https://www.example.com/app",
+		"GET *":                             "https://www.example.com/app",
 	} {
 		method, _, _ := strings.Cut(target, " ")
 		host := "a.test"
@@ -131,17 +70,10 @@ http://request.test:0 {
 		})
 	}
 	for base, want := range map[string]string{
-		"https://b.test/":         "https://b.test/x",
-		"HTTP://b.test:81/a/b":    "HTTP://b.test:81/a/b/x",
-		"":                        "http://request.test/x",
-		"ftp://b.test":            "http://request.test/x",
-		"javascript:alert(1)//":   "http://request.test/x",
-		"https://me@b.test":       "http://request.test/x",
-		"https://b.test?q":        "http://request.test/x",
-		"https://b.test#f":        "http://request.test/x",
-		"https://b.test/<script>": "http://request.test/x",
-		"https://":                "http://request.test/x",
-		"https://b%zz/":           "http://request.test/x",
+		"https://b.test/":   "https://b.test/x",
+		"":                  "http://request.test/x",
+		"ftp://b.test":      "http://request.test/x",
+		"https://me@b.test": "http://request.test/x",
 	} {
 		t.Run("from a header field: "+base, func(t *testing.T) {
 			t.Parallel()
@@ -198,35 +130,21 @@ http://errors.test:0 {
 }`, "BACKEND", testcaddy.Backend(t, testcaddy.MissingPage)), "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
 
 	for value, want := range map[string]struct{ own, based string }{
-		"/docs/nothing?x=1":   {"https://header.test/docs/nothing?x=1", "/docs/nothing?x=1"},
-		"/x?":                 {"https://header.test/x?", "/x?"},
-		"/x?y#z":              {"https://header.test/x?y", "/x?y"},
-		"//evil.example/x":    {"https://header.test//evil.example/x", "//evil.example/x"},
-		"///me@evil.example":  {"https://header.test///me@evil.example", "///me@evil.example"},
-		`/\evil.example/x`:    {"https://header.test/%5Cevil.example/x", "/%5Cevil.example/x"},
-		"/{{.}}?<b>&%zz&%C3":  {"https://header.test/%7B%7B.%7D%7D?%3Cb%3E&%25zz&%C3", "/%7B%7B.%7D%7D?%3Cb%3E&%25zz&%C3"},
-		"/{http.request.uri}": {"https://header.test/%7Bhttp.request.uri%7D", "/%7Bhttp.request.uri%7D"}, // a value is not expanded again
+		"/docs/nothing?x=1":  {"https://header.test/docs/nothing?x=1", "/docs/nothing?x=1"},
+		"/x?y#z":             {"https://header.test/x?y", "/x?y"},
+		"//evil.example/x":   {"https://header.test//evil.example/x", "//evil.example/x"},
+		`/\evil.example/x`:   {"https://header.test/%5Cevil.example/x", "/%5Cevil.example/x"},
+		"/{{.}}?<b>&%zz&%C3": {"https://header.test/%7B%7B.%7D%7D?%3Cb%3E&%25zz&%C3", "/%7B%7B.%7D%7D?%3Cb%3E&%25zz&%C3"},
 
 		"http://shop.example/a%20b?x":                   {"http://shop.example/a%20b?x", "/a%20b?x"},
 		"HTTPS://me:secret@shop.example:8443/x@y?z@#me": {"HTTPS://shop.example:8443/x@y?z@", "/x@y?z@"},
-		"http://[2001:db8::1]:81":                       {"http://[2001:db8::1]:81", ""},
 		"https://shop.example?x":                        {"https://shop.example?x", "?x"},
-		"http://shop.example#/x":                        {"http://shop.example", ""},
-		"http://shop.example/ü<script>":                 {"http://shop.example/%C3%BC%3Cscript%3E", "/%C3%BC%3Cscript%3E"},
 	} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
 			fields := []string{"X-Original-URI: " + value, "X-Forwarded-Proto: https"}
-			for _, method := range []string{"GET", "POST", "OPTIONS", "DELETE"} {
-				s.Do(t, method, "http://header.test/404?x=y", fields...).WantPage(t, method, want.own, "")
-				s.Do(t, method, "http://based.test/404?x=y", fields...).WantPage(t, method, "https://www.example.com/app"+want.based, "")
-			}
-			got := s.Get(t, "http://header.test/404", fields...)
-			if head := s.Do(t, "HEAD", "http://header.test/404", fields...); head.ContentLength != got.ContentLength || head.Content != "" {
-				t.Errorf("HEAD: got Content-Length %d and %q, want %d and no body", head.ContentLength, head.Content, got.ContentLength)
-			}
-			connect := s.Raw(t, "CONNECT", "CONNECT header.test HTTP/1.1\r\nHost: header.test\r\n"+strings.Join(fields, "\r\n")+"\r\nConnection: close\r\n\r\n")
-			connect.WantPage(t, "CONNECT", want.own, "")
+			s.Get(t, "http://header.test/404?x=y", fields...).WantPage(t, "GET", want.own, "")
+			s.Do(t, "POST", "http://based.test/404?x=y", fields...).WantPage(t, "POST", "https://www.example.com/app"+want.based, "")
 			query := s.Get(t, "http://query.test/404?url="+url.QueryEscape(value), fields[1])
 			query.WantPage(t, "GET", strings.Replace(want.own, "https://header.test", "https://query.test", 1), "")
 		})
@@ -234,10 +152,8 @@ http://errors.test:0 {
 
 	// anything else is not believed, and what the client asked for is on the page
 	for _, value := range []string{
-		"", "#/x", "?x", "*", "x", "./x", "www.example.com/x", "ftp://evil.example/x", "javascript:alert(1)//", "mailto:me@evil.example",
-		"http:", "http:/evil.example/x", "http:evil.example/x", `http:\\evil.example\x`, "http://", "http:///evil.example", "http://me@/x", "http://:80/x", "http://?x",
-		"http://evil.example:x/", "http://evil example/x", "http://evil%2eexample/x", `http://evil\example/x`, "http://[::1", "http://[127.0.0.1]/", "http://b\u00fccher.example/",
-		"{http.request.header.X-Original-URI}", "x, http://evil.example/",
+		"", "?x", "*", "www.example.com/x", "ftp://evil.example/x", "javascript:alert(1)//", "http:/evil.example/x", `http:\\evil.example\x`, "http://", "http://me@/x",
+		"http://:80/x", "http://evil.example:x/", "http://evil%2eexample/x", `http://evil\example/x`, "http://[127.0.0.1]/", "x, http://evil.example/",
 	} {
 		t.Run("not believed: "+value, func(t *testing.T) {
 			t.Parallel()
@@ -281,21 +197,20 @@ http://passing.test:0 {
 	s.miss(t, "GET", "http://a.test/404?url=/nothing")
 	s.miss(t, "GET", "http://a.test/404")
 	s.miss(t, "GET", "http://passing.test/404", "X-Host: shop.test", "X-Original-URI: %20b?z")
-	counts := make(map[string]int)
+	counts := make(map[string]uint64)
 	for _, a := range s.report(t, "").Addresses {
 		counts[a.Host+a.Path] = a.Count
 	}
-	if want := map[string]int{"shop.test/a%20b": 2, "a.test/nothing": 1, "a.test/404": 1}; !maps.Equal(counts, want) {
+	if want := map[string]uint64{"shop.test/a%20b": 2, "a.test/nothing": 1, "a.test/404": 1}; !maps.Equal(counts, want) {
 		t.Errorf("got %v, want %v", counts, want)
 	}
 }
 
 // TestMessageAndFooter has lines of text that are set in every way, and what a client sends in one of them.
 func TestMessageAndFooter(t *testing.T) {
-	t.Setenv("NOT_FOUND_TEST_LINE", "from the environment {env.HOME}")
 	sites := ""
 	for host, value := range map[string]string{
-		"own": "  Nothing by   <us> & you, 2026 ", "env": "{env.NOT_FOUND_TEST_LINE}", "unknown": `{unknown} and \{http.request.host\}`,
+		"own": "  Nothing by   <us> & you, 2026 ", "unknown": `{unknown} and \{http.request.host\}`,
 		"request": "{http.request.header.X-Line}", "time": "{time.now.unix_ms}",
 	} {
 		sites += "http://" + host + ".test:0 {\nnot_found {\nmessage \"" + value + "\"\nfooter \"" + value + "\"\n}\n}\n"
@@ -317,13 +232,11 @@ func TestMessageAndFooter(t *testing.T) {
 	}
 	wants(t, "default", message, testcaddy.Footer())
 	wants(t, "own", "Nothing by <us> & you, 2026", "Nothing by <us> & you, 2026")
-	wants(t, "env", "from the environment {env.HOME}", "from the environment {env.HOME}")
 	wants(t, "unknown", "{unknown} and {http.request.host}", "{unknown} and {http.request.host}")
 
 	// what a client sends stays one line of text, and never leaves the page without a message or its last line
 	for value, want := range map[string]string{
-		"Me": "Me", "": "", "\t": "", "a\tb  c": "a b c", "\xff\xfe": "\uFFFD", "a\u2028b\u0085c": "a b c", "<script>": "<script>", `"\`: `"\`,
-		"{http.request.uuid}": "{http.request.uuid}",
+		"": "", "\t": "", "a\tb  c": "a b c", "\xff\xfe": "\uFFFD", "a\u2028b\u0085c": "a b c", "<script>": "<script>",
 	} {
 		t.Run("from a header field: "+value, func(t *testing.T) {
 			t.Parallel()
@@ -376,26 +289,6 @@ http://a.test:0 {
 
 	// the other representations do not use it
 	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app")
-
-	t.Run("each request has its own placeholders", func(t *testing.T) {
-		var mu sync.Mutex
-		ids := make(map[string]bool)
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				res := s.Get(t, "http://a.test/x", "Accept: text/html")
-				_, id, _ := strings.Cut(res.Content, `<p id="`)
-				id, _, _ = strings.Cut(id, `"`)
-				mu.Lock()
-				defer mu.Unlock()
-				if len(id) != 36 || ids[id] {
-					t.Errorf("got the ID %q, want one that no other request has", id)
-				}
-				ids[id] = true
-			})
-		}
-		wg.Wait()
-	})
 }
 
 // TestTemplateThatFailsYieldsBuiltInPage has a template fail for one request, after it has rendered half of the page.
@@ -426,58 +319,33 @@ func TestTemplateThatFailsYieldsBuiltInPage(t *testing.T) {
 	}
 }
 
-// TestEditedTemplateIsShown edits a template while Caddy runs, breaks it and corrects it. A reload of the same config, which
-// Caddy skips, changes nothing about that.
+// TestEditedTemplateIsShown edits a template while Caddy runs, breaks it and corrects it.
 func TestEditedTemplateIsShown(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", "<p>one")
-	logs := testcaddy.NewLogs(t)
-	config := testcaddy.Adapt(t, testcaddy.Caddyfile("http://a.test:0 {\nnot_found {\ntemplate "+file+"\n}\n}", "log default {\n"+logs.Output+"\n}"))
-	s := testcaddy.StartConfig(t, config)
-	becomes := func(content string) {
-		t.Helper()
-		eventually(t, "the page is "+content, func() bool {
-			return s.Get(t, "http://a.test/x", "Accept: text/html").Content == content
-		})
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ntemplate "+file+"\n}\n}")
+	shows := func(content string) bool { return s.Get(t, "http://a.test/x", "Accept: text/html").Content == content }
+	if !shows("<p>one") {
+		t.Error("the page is not the template")
 	}
-	becomes("<p>one")
-
-	write := func(file, content string) {
+	write := func(content string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(file, "<p>two")
-	if err := caddy.Load(config, false); err != nil {
-		t.Fatal(err)
-	}
-	becomes("<p>two")
-
 	const broken = "reading the changed template; the last good one stays in use"
-	write(file, "<p>{{.URL}}")
+	write("<p>{{.URL}}")
+	var logged []testcaddy.Entry
 	eventually(t, "the log says so", func() bool {
-		s.Get(t, "http://a.test/x", "Accept: text/html").Want(t, 404, "<p>two")
-		return len(logs.Select(t, func(e testcaddy.Entry) bool { return e["msg"] == broken })) > 0
+		if !shows("<p>one") {
+			t.Error("the last good template is not in use")
+		}
+		logged = s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["msg"] == broken })
+		return len(logged) > 0
 	})
-
-	write(file+".new", "<p>three")
-	if err := os.Rename(file+".new", file); err != nil {
-		t.Fatal(err)
+	if e := logged[0]; e["level"] != "error" || e["template"] != file || !strings.Contains(e["error"].(string), "field URL") {
+		t.Errorf("got the log entry %v", e)
 	}
-	becomes("<p>three")
-	if entries := logs.WaitFor(t, broken, 1); len(entries) != 1 || entries[0]["level"] != "error" || entries[0]["template"] != file ||
-		!strings.Contains(entries[0]["error"].(string), "field URL") {
-		t.Errorf("got the log entries %v", entries)
-	}
-}
-
-func TestReloadWithMistakeLeavesRunningSite(t *testing.T) {
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ncontext_path /app\n}\n}")
-	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app")
-
-	broken := testcaddy.Adapt(t, testcaddy.Caddyfile("http://a.test:0 {\nnot_found {\ntemplate /nowhere/404.html\n}\n}"))
-	if err := caddy.Load(broken, true); err == nil {
-		t.Fatal("the broken config was loaded")
-	}
-	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app")
+	write("<p>two")
+	eventually(t, "the page is the corrected template", func() bool { return shows("<p>two") })
 }

@@ -30,16 +30,11 @@ http://one.test:0 {
 		{"a", "", "text/plain; charset=utf-8", "Accept"},
 		{"a", "text/html", "text/html; charset=utf-8", "Accept"},
 		{"a", "text/markdown, text/html, */*", "text/markdown; charset=utf-8", "Accept"},
-		{"a", "text/markdown, text/plain;q=0.9, */*;q=0.8", "text/markdown; charset=utf-8", "Accept"},
-		{"a", "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1", "text/markdown; charset=utf-8", "Accept"},
 		{"a", "application/json", "application/json", "Accept"},
-		{"a", "application/problem+json", "application/problem+json", "Accept"},
 		{"a", "application/xml", "application/xml; charset=utf-8", "Accept"},
 		{"a", strings.Repeat("x,", 50<<10), "text/plain; charset=utf-8", "Accept"},
-		{"two", "*/*", "text/html; charset=utf-8", "Accept"},
 		{"two", "text/plain, application/xml", "text/html; charset=utf-8", "Accept"},
 		{"two", "application/json", "application/json", "Accept"},
-		{"two", "text/html;q=0, text/*, application/vnd.api+json", "application/json", "Accept"},
 		{"one", "text/html", "application/json", ""},
 	} {
 		t.Run(fmt.Sprintf("%s %.50s", tt.host, tt.accept), func(t *testing.T) {

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"golang.org/x/net/websocket"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -30,10 +29,8 @@ import (
 // it, over every version of HTTP, and compares what the client sees.
 func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
-	app := testcaddy.Backend(t, application)
-	h2c := testcaddy.H2CBackend(t, application)
-	root := filepath.Dir(testcaddy.TempFile(t, "large.bin", strings.Repeat("0123456789abcdef", 2<<20)))
-	site := strings.NewReplacer("APP", app, "H2C", "h2c://"+h2c, "ROOT", root).Replace(`
+	root := filepath.Dir(testcaddy.TempFile(t, "large.bin", strings.Repeat("0123456789abcdef", 256<<10)))
+	site := strings.NewReplacer("APP", testcaddy.Backend(t, application), "H2C", "h2c://"+testcaddy.H2CBackend(t, application), "ROOT", root).Replace(`
 	handle_path /encoded/* {
 		encode
 		reverse_proxy APP
@@ -46,9 +43,6 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 			flush_interval -1
 		}
 	}
-	handle /dead {
-		reverse_proxy 127.0.0.1:1
-	}
 	handle /large.bin {
 		root ROOT
 		file_server
@@ -56,13 +50,10 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	handle /respond {
 		respond "mine" 200
 	}
-	handle /respond-empty {
-		respond 200
-	}
 	handle {
 		reverse_proxy APP
 	}`)
-	s, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "log\nnot_found\n" + site, "without.test": "log\n" + site})
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "not_found\n" + site, "without.test": site})
 
 	type exchange struct {
 		method, path string
@@ -71,8 +62,8 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	}
 	var exchanges []exchange
 	for _, path := range []string{
-		"/length", "/chunked", "/empty", "/nothing", "/204", "/304", "/file", "/301", "/401", "/403", "/404", "/405", "/410", "/418",
-		"/500", "/503", "/hints", "/hints-first-404", "/gzip", "/zstd", "/compressible", "/trailers", "/unannounced-trailers", "/breaks",
+		"/length", "/chunked", "/empty", "/nothing", "/204", "/304", "/401", "/404", "/503", "/hints", "/hints-first-404",
+		"/gzip", "/compressible", "/trailers", "/unannounced-trailers", "/breaks",
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed"} {
@@ -80,22 +71,16 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 			}
 		}
 	}
-	upload := bytes.Repeat([]byte("0123456789abcdef"), 256<<10)
+	upload := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	exchanges = append(exchanges,
-		exchange{"GET", "/dead", nil, nil}, exchange{"HEAD", "/dead", nil, nil},
-		exchange{"GET", "/respond", nil, nil}, exchange{"GET", "/respond-empty", nil, nil}, exchange{"HEAD", "/respond-empty", nil, nil},
-		exchange{"GET", "/file", nil, []string{"Range: bytes=5-14"}},
-		exchange{"GET", "/file", nil, []string{"Range: bytes=-3"}},
-		exchange{"GET", "/file", nil, []string{"Range: bytes=5000-"}},
-		exchange{"GET", "/file", nil, []string{"If-Modified-Since: Sat, 21 Nov 2026 11:00:00 GMT"}},
 		exchange{"GET", "/large.bin", nil, nil}, exchange{"HEAD", "/large.bin", nil, nil},
-		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=1000000-20000000"}},
+		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=1000000-2000000"}},
+		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=99999999-"}},
 		exchange{"POST", "/upload", upload, nil},
 		exchange{"POST", "/upload", upload, []string{"Expect: 100-continue"}},
 		exchange{"PUT", "/h2c/upload", upload, []string{"Expect: 100-continue"}},
 		exchange{"POST", "/respond", []byte("unread"), []string{"Expect: 100-continue"}},
 	)
-
 	for _, c := range clients {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -104,25 +89,12 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 					return withoutChance(c, e.method, e.path, transcript(c, e.method, c.Scheme+"://"+host+e.path, e.body, e.fields...))
 				}
 				with, without := see("with.test"), see("without.test")
-				for tries := 0; with != without && tries < 10; tries++ {
-					without = see("without.test") // does Caddy alone answer so from time to time?
-				}
 				if with != without {
 					t.Errorf("%s %s %v: got\n%s\nwant, as without not_found,\n%s", e.method, e.path, e.fields, with, without)
 				}
 				if without == "" || strings.Contains(without, "HTTP ERROR") {
 					t.Errorf("%s %s: got no answer to compare: %s", e.method, e.path, without)
 				}
-			}
-		})
-	}
-	for _, c := range s.Clients(t)[1:] {
-		c.HTTP.Timeout = 5 * time.Minute // for a machine that is busy, and the race detector
-		t.Run("several hundred MB over "+c.Name, func(t *testing.T) {
-			t.Parallel()
-			with := transcript(c, "GET", c.Scheme+"://with.test/large", nil)
-			if !strings.Contains(with, fmt.Sprintf("\n%d ", 300<<20)) || !strings.HasSuffix(with, "<nil>\n") {
-				t.Errorf("got\n%s", with)
 			}
 		})
 	}
@@ -166,27 +138,13 @@ func application(w http.ResponseWriter, r *http.Request) {
 	case "/304":
 		h.Set("ETag", `"1"`)
 		w.WriteHeader(304)
-	case "/file":
-		http.ServeContent(w, r, "x.txt", time.Unix(1, 0), strings.NewReader(strings.Repeat("0123456789", 100)))
-	case "/301":
-		answer(301, "Location", "/elsewhere")
 	case "/401":
 		answer(401, "WWW-Authenticate", `Basic realm="x"`, "WWW-Authenticate", "Bearer")
-	case "/403":
-		answer(403)
 	case "/404":
 		h.Set("Content-Type", "application/problem+json; charset=utf-8")
 		answer(404, "Trailer", "X-Sum", "ETag", `"1"`, "Cache-Control", "max-age=60")
 		flush()
 		h.Set("X-Sum", "1")
-	case "/405":
-		answer(405, "Allow", "GET, HEAD")
-	case "/410":
-		answer(410)
-	case "/418":
-		answer(418)
-	case "/500":
-		answer(500)
 	case "/503":
 		answer(503, "Retry-After", "1")
 	case "/hints":
@@ -202,11 +160,6 @@ func application(w http.ResponseWriter, r *http.Request) {
 	case "/gzip":
 		h.Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
-		io.WriteString(z, strings.Repeat(text, 1000))
-		z.Close()
-	case "/zstd":
-		h.Set("Content-Encoding", "zstd")
-		z, _ := zstd.NewWriter(w)
 		io.WriteString(z, strings.Repeat(text, 1000))
 		z.Close()
 	case "/compressible":
@@ -226,9 +179,6 @@ func application(w http.ResponseWriter, r *http.Request) {
 		sum := sha256.New()
 		n, err := io.Copy(sum, r.Body)
 		answer(200, "X-Sum", fmt.Sprintf("%d %x %v", n, sum.Sum(nil), err))
-	case "/large":
-		h.Set("Content-Type", "application/octet-stream")
-		io.CopyN(w, testcaddy.Endless{}, 300<<20)
 	case "/breaks":
 		h.Set("Content-Length", "1000")
 		answer(200)
@@ -407,14 +357,6 @@ func TestClientThatLeaves(t *testing.T) {
 		left <- struct{}{}
 	})
 	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\nreverse_proxy " + app})
-	await := func(t *testing.T, what string, c <-chan struct{}) {
-		t.Helper()
-		select {
-		case <-c:
-		case <-time.After(10 * time.Second):
-			t.Fatal(what)
-		}
-	}
 	for _, c := range clients {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			t.Run(method+" over "+c.Name, func(t *testing.T) {
@@ -453,32 +395,4 @@ type stalledBody struct{ ctx context.Context }
 func (b stalledBody) Read([]byte) (int, error) {
 	<-b.ctx.Done()
 	return 0, b.ctx.Err()
-}
-
-// TestSlowClient reads a response in small pieces, so that Caddy has to wait most of the time.
-func TestSlowClient(t *testing.T) {
-	const size = 4 << 20
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) { io.CopyN(w, testcaddy.Endless{}, size) })
-	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\nreverse_proxy " + app})
-	for _, c := range clients {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			res, err := c.HTTP.Get(c.Scheme + "://a.test/")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer res.Body.Close()
-			total, buf := 0, make([]byte, 64<<10)
-			for {
-				n, err := io.ReadFull(res.Body, buf)
-				if total += n; err != nil {
-					break
-				}
-				time.Sleep(time.Millisecond)
-			}
-			if total != size {
-				t.Errorf("got %d bytes, want %d", total, size)
-			}
-		})
-	}
 }

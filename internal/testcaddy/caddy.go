@@ -62,7 +62,8 @@ func StartQuiet(t testing.TB, sites string, options ...string) *Server {
 }
 
 // StartSites runs a Caddy with a site for each test case, by the name of the case, and returns the sites' hosts by
-// the same names. Each site has not_found before its directives, and writes the cause of a page to its access log.
+// the same names. A site that does not have not_found somewhere has it before its directives. All write the cause of a
+// page to the access log.
 // The preamble stands before the sites.
 func StartSites(t testing.TB, preamble string, sites map[string]string) (s *Server, hosts map[string]string) {
 	t.Helper()
@@ -70,7 +71,10 @@ func StartSites(t testing.TB, preamble string, sites map[string]string) (s *Serv
 	hosts = make(map[string]string)
 	for name, site := range sites {
 		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
-		caddyfile += fmt.Sprintf("http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\nnot_found\n%s\n}\n", hosts[name], site)
+		if !strings.Contains(site, "not_found") {
+			site = "not_found\n" + site
+		}
+		caddyfile += fmt.Sprintf("http://%s:0 {\nlog\nlog_append cause {http.not_found.cause}\n%s\n}\n", hosts[name], site)
 	}
 	return Start(t, caddyfile), hosts
 }

@@ -61,17 +61,6 @@ func (l *Logs) Select(t testing.TB, match func(Entry) bool) []Entry {
 	return entries
 }
 
-// Take returns the entries so far, and forgets them.
-func (l *Logs) Take(t testing.TB) []Entry {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.parse(t)
-	entries := l.entries
-	l.entries = nil
-	return entries
-}
-
 // selected also returns a channel that is closed when there is another entry.
 func (l *Logs) selected(t testing.TB, match func(Entry) bool) (entries []Entry, added chan struct{}) {
 	t.Helper()
