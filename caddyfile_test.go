@@ -102,15 +102,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 				t.Errorf("got %+v, want %+v", h, tt.want)
 			}
 
-			// the same in JSON
-			encoded, err := json.Marshal(&h)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var fromJSON Handler
-			if err := caddy.StrictUnmarshalJSON(encoded, &fromJSON); err != nil || !reflect.DeepEqual(fromJSON, h) {
-				t.Errorf("%s becomes %+v, %v", encoded, fromJSON, err)
-			}
+			wantSameInJSON(t, &h)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // placeholders returns those of a request, as Caddy has them.
@@ -157,22 +160,27 @@ func FuzzMake(f *testing.F) {
 	f.Add("GET", "/404", "HTTP://[::1]:81", "", "https://www.example.com", "{env.HOME}")
 	m := newMaker(f, Options{ContextPath: "{c}", BaseURL: "{b}", URI: "{u}", Footer: "{f}"})
 	own := newMaker(f, Options{Message: "{f}"})
-	f.Fuzz(func(t *testing.T, method, target, uri, contextPath, baseURL, line string) {
-		repl := placeholders(map[string]string{"c": contextPath, "b": baseURL, "u": uri, "f": line})
+	f.Fuzz(func(t *testing.T, method, target, value, contextPath, baseURL, line string) {
+		repl := placeholders(map[string]string{"c": contextPath, "b": baseURL, "u": value, "f": line})
 		asked := Asked{Method: method, Target: target, URI: m.ExpandURI(repl), Scheme: "https", Authority: "a.test"}
 		pg := m.Make(asked, repl)
-		if !uriOnly.MatchString(pg.URI) || !strings.Contains(pg.URI, ":") {
-			t.Errorf("the address is %q", pg.URI)
+		u, err := url.Parse(pg.URI)
+		if err != nil || !u.IsAbs() || u.User != nil || u.Fragment != "" || !uriOnly.MatchString(pg.URI) {
+			t.Errorf("the address is %q, %v", pg.URI, err)
 		}
 		if !messageOnly.MatchString(pg.Message) {
 			t.Errorf("the message is %q", pg.Message)
 		}
-		begins := cleanBaseURL(baseURL)
-		if begins == "" {
-			begins = "https://a.test"
+		base := cleanBaseURL(baseURL)
+		if base == "" {
+			base = "https://a.test"
 		}
-		if asked.URI = ""; method != "CONNECT" && strings.HasPrefix(target, "/") && !strings.HasPrefix(m.URI(asked, repl), begins+"/") {
-			t.Errorf("the address of %q is %q", target, m.URI(asked, repl))
+		if path, _, _ := strings.Cut(asked.URI, "#"); strings.HasPrefix(path, "/") && pg.URI != base+uri.EncodeTarget(path) {
+			t.Errorf("the address of the uri %q is %q", asked.URI, pg.URI)
+		}
+		asked.URI = ""
+		if got := m.URI(asked, repl); method != "CONNECT" && strings.HasPrefix(target, "/") && got != base+uri.EncodeTarget(target) {
+			t.Errorf("the address of %q is %q", target, got)
 		}
 		for _, pg := range []Page{pg, own.Make(asked, repl)} {
 			for _, s := range []string{pg.Message, pg.Footer} {
