@@ -106,6 +106,17 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 	}
 }
 
+// TestOptionsAreCleaned has options without placeholders.
+func TestOptionsAreCleaned(t *testing.T) {
+	pg := newMaker(t, Options{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y "}).Make(Asked{Method: "GET", Target: "/x"}, nil)
+	if pg.URI != "https://a.test/x" || pg.Message != "No endpoint GET /app/missing.html." || pg.Footer != "x y" {
+		t.Errorf("got %+v", pg)
+	}
+	if pg := newMaker(t, Options{Message: " Nothing  here "}).Make(Asked{Method: "GET", Target: "/x"}, nil); pg.Message != "Nothing here" {
+		t.Errorf("got %+v", pg)
+	}
+}
+
 // TestWhatIsExpandedIsNotExpandedAgain has placeholders whose values look like placeholders, in every option and in a template.
 func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 	const secret = "a-secret"
