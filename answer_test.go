@@ -12,17 +12,6 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestHEADHasNoBody has a writer that would send one, as net/http's does not.
-func TestHEADHasNoBody(t *testing.T) {
-	rec := httptest.NewRecorder()
-	if err := serve(provision(t, &Handler{}), rec, "HEAD", "/x", testcaddy.EndOfChain); err != nil {
-		t.Fatal(err)
-	}
-	if rec.Code != 404 || rec.Body.Len() != 0 {
-		t.Errorf("got %d %q, want 404 and no body", rec.Code, rec.Body)
-	}
-}
-
 // TestLogEntriesKeepTheirAddresses has a core hold back its entries, as one that writes in batches does, while pages are
 // reused.
 func TestLogEntriesKeepTheirAddresses(t *testing.T) {

@@ -13,14 +13,12 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -33,29 +31,6 @@ func init() {
 		return h.NewRoute(nil, callsNext{}), nil
 	})
 	httpcaddyfile.RegisterDirectiveOrder("calls_next", httpcaddyfile.Before, "redir")
-	httpcaddyfile.RegisterHandlerDirective("respond_with_fields", parseRespondWithFields)
-	httpcaddyfile.RegisterDirectiveOrder("respond_with_fields", httpcaddyfile.After, "respond")
-}
-
-// parseRespondWithFields returns Caddy's `respond` with a body and the header fields of a page as text, which it can have
-// only in JSON.
-func parseRespondWithFields(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	h.Next() // consume directive name
-	var body string
-	if !h.AllArgs(&body) {
-		return nil, h.ArgErr()
-	}
-	return caddyhttp.StaticResponse{
-		StatusCode: "404",
-		Body:       body,
-		Headers: http.Header{
-			"Content-Type":           {"text/plain; charset=utf-8"},
-			"Content-Length":         {strconv.Itoa(len(body))},
-			"X-Content-Type-Options": {"nosniff"},
-			"Cache-Control":          {"no-store"},
-			"Vary":                   {"Accept"},
-		},
-	}, nil
 }
 
 // callsNext is a handler that only calls the next: what a route costs before its handler does anything.
@@ -70,27 +45,8 @@ func (callsNext) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	return next.ServeHTTP(w, r)
 }
 
-// samePage is a body that becomes the page as text when its placeholders are expanded.
-const samePage = `"HTTP ERROR 404 No endpoint {http.request.method} /missing.html.
-URI: {http.request.scheme}://{http.request.hostport}{http.request.orig_uri}
-STATUS: 404
-MESSAGE: No endpoint {http.request.method} /missing.html.
-%s
-"`
-
-// sameTemplate is a body that becomes the page as text when the templates directive executes it.
-const sameTemplate = "`" + `HTTP ERROR 404 No endpoint {{.Req.Method}} /missing.html.
-URI: {{if .Req.TLS}}https{{else}}http{{end}}://{{.Req.Host}}{{.OriginalReq.RequestURI}}
-STATUS: 404
-MESSAGE: No endpoint {{.Req.Method}} /missing.html.
-%s
-` + "`"
-
 // site is the routes of a site, compiled as Caddy's server does it.
-type site struct {
-	routes, errors caddyhttp.Handler
-	handling       *caddyhttp.HTTPErrorConfig
-}
+type site struct{ routes caddyhttp.Handler }
 
 // compile compiles the routes of a site, written as in a Caddyfile. The next handler comes after them; without it, they end
 // as Caddy's own do.
@@ -102,8 +58,7 @@ func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site 
 	}
 	var app struct {
 		Servers map[string]struct {
-			Routes caddyhttp.RouteList        `json:"routes"`
-			Errors *caddyhttp.HTTPErrorConfig `json:"errors"`
+			Routes caddyhttp.RouteList `json:"routes"`
 		} `json:"servers"`
 	}
 	if err := json.Unmarshal(config.AppsRaw["http"], &app); err != nil {
@@ -122,24 +77,11 @@ func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site 
 	if err := srv.Routes.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{routes: srv.Routes.Compile(next), handling: srv.Errors}
-	if s.handling != nil {
-		if err := s.handling.Routes.Provision(ctx); err != nil {
-			t.Fatal(err)
-		}
-		s.errors = s.handling.Routes.Compile(next)
-	}
-	return s
+	return &site{srv.Routes.Compile(next)}
 }
 
 // serve handles a request as Caddy's server does once it has prepared it.
-func (s *site) serve(w http.ResponseWriter, r *http.Request) error {
-	err := s.routes.ServeHTTP(w, r)
-	if err != nil && s.handling != nil {
-		err = s.errors.ServeHTTP(w, s.handling.WithError(r, err))
-	}
-	return err
-}
+func (s *site) serve(w http.ResponseWriter, r *http.Request) error { return s.routes.ServeHTTP(w, r) }
 
 // incoming returns a request as net/http passes it to Caddy.
 func incoming(t testing.TB, target string, fields ...string) *http.Request {
@@ -177,11 +119,6 @@ func (w *discard) FlushError() error                   { return nil }
 // which is the same for all of them, and the garbage collector, which has more to do for the preparation than for the
 // routes: what they cost it shows in their allocations.
 func (s *site) benchmark(b *testing.B, r *http.Request) {
-	s.benchmarkEach(b, func() *http.Request { return r })
-}
-
-// benchmarkEach is benchmark for requests that differ.
-func (s *site) benchmarkEach(b *testing.B, next func() *http.Request) {
 	b.ReportAllocs()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var batch [64]struct {
@@ -195,7 +132,7 @@ func (s *site) benchmarkEach(b *testing.B, next func() *http.Request) {
 		b.StopTimer()
 		collectGarbage()
 		for i := range now {
-			now[i].w, now[i].r, now[i].end = receive(next())
+			now[i].w, now[i].r, now[i].end = receive(r)
 		}
 		b.StartTimer()
 		for _, each := range now {
@@ -228,103 +165,56 @@ func (s *site) answer(t testing.TB, r *http.Request) testcaddy.Response {
 const (
 	benchmarkTarget = "/docs/nothing?x=1"
 	benchmarkURI    = "http://www.example.com" + benchmarkTarget
+
+	chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
 )
 
-// contender is a site that a benchmark compares with others. Those named calls_next show what a route costs without a
-// handler that does anything.
-type contender struct{ name, directives string }
-
-var callingNext = contender{"calls_next", "calls_next"}
-
-// placeholderPage is samePage with the default footer.
-func placeholderPage() string { return fmt.Sprintf(samePage, testcaddy.Footer()) }
+// BenchmarkCallsNext is what a route costs without a handler that does anything.
+func BenchmarkCallsNext(b *testing.B) {
+	compile(b, "calls_next", nil).benchmark(b, incoming(b, benchmarkTarget))
+}
 
 func BenchmarkAnswer(b *testing.B) {
-	for _, f := range testcaddy.Formats {
-		b.Run("not_found/"+f.Name, func(b *testing.B) {
-			s := compile(b, "not_found", nil)
-			r := incoming(b, benchmarkTarget, "Accept: "+f.MediaType)
-			s.answer(b, r).WantHeader(b, "Content-Type", f.ContentType)
-			s.benchmark(b, r)
-		})
-	}
-	for _, c := range []contender{
-		{"respond/constant", "respond `" + testcaddy.TextPage("GET", benchmarkURI, "") + "` 404"},
-		{"respond/constant_with_fields", "respond_with_fields `" + testcaddy.TextPage("GET", benchmarkURI, "") + "`"},
-		{"respond/placeholders", "respond " + placeholderPage() + " 404"},
-		{"handle_errors", "error 404\nhandle_errors {\nrespond " + placeholderPage() + "\n}"},
-		{"templates", "templates {\nmime text/plain\n}\nrespond " + fmt.Sprintf(sameTemplate, testcaddy.Footer()) + " 404"},
-		callingNext,
+	for name, accept := range map[string]string{
+		"text": "*/*", "html": chrome, "markdown": "text/markdown", "json": "application/json", "problem": "application/problem+json", "xml": "application/xml",
 	} {
-		b.Run(c.name, func(b *testing.B) {
-			s := compile(b, c.directives, nil)
-			r := incoming(b, benchmarkTarget, "Accept: text/plain")
-			if c != callingNext {
-				s.answer(b, r).WantPage(b, "GET", benchmarkURI, "")
-			}
-			s.benchmark(b, r)
-		})
-	}
-}
-
-// intercepting returns a site whose intercept directive replaces another page. The rest are the directives after it.
-func intercepting(rest string) contender {
-	return contender{"intercept", "intercept {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}\n" + rest}
-}
-
-// theirs answers with a 404 page of some size, in pieces as large as those that reverse_proxy copies.
-func theirs(w http.ResponseWriter, size int) {
-	header := w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Length", strconv.Itoa(size))
-	header.Set("Etag", `"1"`)
-	w.WriteHeader(http.StatusNotFound)
-	for err := error(nil); size > 0 && err == nil; size -= len(blank) {
-		_, err = w.Write(blank[:min(size, len(blank))])
-	}
-}
-
-var blank = bytes.Repeat([]byte(" "), 32<<10)
-
-func BenchmarkReplace(b *testing.B) {
-	run := func(c contender, name string, size int) {
 		b.Run(name, func(b *testing.B) {
-			s := compile(b, c.directives, func(w http.ResponseWriter, _ *http.Request) error {
-				theirs(w, size)
-				return nil
-			})
-			r := incoming(b, benchmarkTarget, "Accept: text/plain")
-			if c != callingNext {
-				s.answer(b, r).WantPage(b, "GET", benchmarkURI, "")
+			s := compile(b, "not_found", nil)
+			r := incoming(b, benchmarkTarget, "Accept: "+accept)
+			if got := testcaddy.FieldsOf(b, s.answer(b, r)).URI; got != benchmarkURI {
+				b.Errorf("got the address %s", got)
 			}
 			s.benchmark(b, r)
 		})
 	}
-	for _, size := range []int{1_000, 100_000, 10_000_000} {
-		for _, c := range []contender{{"not_found", "not_found"}, intercepting("")} {
-			run(c, fmt.Sprintf("%s/%d", c.name, size), size)
-		}
-	}
-	run(callingNext, callingNext.name, 1_000)
 }
 
-func BenchmarkReplaceProxied(b *testing.B) {
-	addr := testcaddy.Backend(b, func(w http.ResponseWriter, _ *http.Request) { theirs(w, 1_000) })
-	proxy := "reverse_proxy " + addr
-	for _, c := range []contender{
-		{"not_found", "not_found\n" + proxy},
-		intercepting(proxy),
-		{"handle_response", proxy + " {\n@404 status 404\nhandle_response @404 {\nrespond " + placeholderPage() + " 404\n}\n}"},
-		{"calls_next", "calls_next\n" + proxy},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			s := compile(b, c.directives, nil)
-			r := incoming(b, benchmarkTarget, "Accept: text/plain")
-			if c.name != "calls_next" {
+// BenchmarkReplace has a handler answer with a 404 page of some size, in pieces as large as those that reverse_proxy copies.
+func BenchmarkReplace(b *testing.B) {
+	piece := bytes.Repeat([]byte(" "), 32<<10)
+	for _, size := range []int{1_000, 100_000, 10_000_000} {
+		for name, directives := range map[string]string{
+			"not_found": "not_found",
+			"intercept": "intercept {\n@404 status 404\nhandle_response @404 {\nrespond `" + testcaddy.TextPage("{method}", "{scheme}://{hostport}{http.request.orig_uri}", "") + "` 404\n}\n}",
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				s := compile(b, directives, func(w http.ResponseWriter, _ *http.Request) error {
+					header := w.Header()
+					header.Set("Content-Type", "text/html; charset=utf-8")
+					header.Set("Content-Length", strconv.Itoa(size))
+					header.Set("Etag", `"1"`)
+					w.WriteHeader(http.StatusNotFound)
+					err := error(nil)
+					for left := size; left > 0 && err == nil; left -= len(piece) {
+						_, err = w.Write(piece[:min(left, len(piece))])
+					}
+					return nil // as reverse_proxy, which logs that it cannot copy the rest
+				})
+				r := incoming(b, benchmarkTarget, "Accept: text/plain")
 				s.answer(b, r).WantPage(b, "GET", benchmarkURI, "")
-			}
-			s.benchmark(b, r)
-		})
+				s.benchmark(b, r)
+			})
+		}
 	}
 }
 
@@ -339,78 +229,17 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-func BenchmarkPassProxied(b *testing.B) {
-	addr := testcaddy.Backend(b, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(blank[:1_000]) })
-	for _, directive := range []string{"not_found", "calls_next"} {
-		b.Run(directive, func(b *testing.B) {
-			s := compile(b, directive+"\nreverse_proxy "+addr, nil)
-			r := incoming(b, benchmarkTarget)
-			s.answer(b, r).Want(b, http.StatusOK, string(blank[:1_000]))
-			s.benchmark(b, r)
-		})
-	}
-}
-
 // BenchmarkAddress has addresses of different lengths. The cost grows with the length, and is no higher for an address that
 // follows long ones.
 func BenchmarkAddress(b *testing.B) {
 	s := compile(b, "not_found", nil)
-	for _, filler := range []string{"a", "<"} {
+	for name, filler := range map[string]string{"valid": "a", "encoded": "<"} {
 		for _, length := range []int{20, 200, 2_000, 64_000, 20} {
-			b.Run(fmt.Sprintf("%s/%d", map[string]string{"a": "valid", "<": "encoded"}[filler], length), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%d", name, length), func(b *testing.B) {
 				r := incoming(b, benchmarkTarget, "Accept: text/plain")
 				r.RequestURI = "/" + strings.Repeat(filler, length-1)
-				uri := "http://www.example.com/" + strings.ReplaceAll(r.RequestURI[1:], "<", "%3C")
-				s.answer(b, r).WantPage(b, "GET", uri, "")
+				s.answer(b, r).WantPage(b, "GET", "http://www.example.com"+strings.ReplaceAll(r.RequestURI, "<", "%3C"), "")
 				s.benchmark(b, r)
-			})
-		}
-	}
-	b.Run(callingNext.name, func(b *testing.B) {
-		compile(b, callingNext.directives, nil).benchmark(b, incoming(b, benchmarkTarget))
-	})
-}
-
-// BenchmarkReport has the page with the report and without it: the difference is what counts. The addresses are one that the
-// report knows; one that is new each time, for which another one must give way; and both, asked for by all cores at once, which
-// includes Caddy's preparation of the requests.
-func BenchmarkReport(b *testing.B) {
-	for _, c := range []contender{{"not_found", "not_found"}, {"report", "not_found {\nreport\n}"}} {
-		s := compile(b, c.directives, nil)
-		missed.Take()
-		for i := range 2000 {
-			missed.Add(report.Miss{Host: "www.example.com", Path: fmt.Sprintf("/%d", i), Referer: "https://www.example.com/blog", Link: report.Own})
-		}
-		request := func(b *testing.B) *http.Request {
-			return incoming(b, benchmarkTarget, "Accept: text/plain", "Referer: https://www.example.com/blog?x=1")
-		}
-		s.answer(b, request(b)).WantPage(b, "GET", benchmarkURI, "")
-
-		var asked atomic.Int64
-		unknown := func(r *http.Request) {
-			r.RequestURI = "/docs/" + strconv.FormatInt(asked.Add(1), 10) + "?x=1"
-		}
-		b.Run(c.name+"/known", func(b *testing.B) { s.benchmark(b, request(b)) })
-		b.Run(c.name+"/unknown", func(b *testing.B) {
-			r := request(b)
-			s.benchmarkEach(b, func() *http.Request { unknown(r); return r })
-		})
-		for _, name := range []string{"known", "unknown"} {
-			b.Run(c.name+"/contended/"+name, func(b *testing.B) {
-				b.ReportAllocs()
-				b.RunParallel(func(pb *testing.PB) {
-					r := request(b)
-					for pb.Next() {
-						if name == "unknown" {
-							unknown(r)
-						}
-						w, received, end := receive(r)
-						if err := s.serve(w, received); err != nil {
-							b.Error(err)
-						}
-						end()
-					}
-				})
 			})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -159,34 +158,25 @@ func script(steps []byte) caddyhttp.HandlerFunc {
 	}
 }
 
+// isForProgram has the method, the type and the length of each 404 of a script that the page must not replace.
+var isForProgram = map[[3]string]bool{
+	{"GET", "application/json", ""}: true, {"GET", "application/json", "6"}: true,
+	{"HEAD", "application/json", ""}: true, {"HEAD", "application/json", "0"}: true, {"HEAD", "application/json", "6"}: true,
+	{"GET", "application/grpc", ""}: true, {"GET", "application/grpc", "0"}: true, {"GET", "application/grpc", "6"}: true,
+	{"HEAD", "application/grpc", ""}: true, {"HEAD", "application/grpc", "0"}: true, {"HEAD", "application/grpc", "6"}: true,
+}
+
 // FuzzHandler has a handler do anything with its response. The client gets the page if the handler's response is a 404
 // page, if it returns a 404 error before it sends anything, or if nothing answers, and otherwise what it gets without
 // not_found.
 func FuzzHandler(f *testing.F) {
 	for _, steps := range [][]byte{
-		{},
-		{21},
-		{21, 11, 17},
-		{21, 13, 17},
-		{16, 22},
-		{12, 22},
+		{}, {7}, {12}, {13}, {20}, {26}, {27}, {13, 14}, // answers
+		{21}, {12, 21}, {21, 11, 17}, {21, 13, 17}, {21, 11, 19, 20}, {21, 11, 27, 17}, {21, 11, 7, 17, 19, 20, 23}, {18, 14, 21},
+		{22}, {16, 22}, {12, 22}, {6, 10, 22}, {13, 17, 22}, {26, 22}, {19, 22}, {20, 22}, {27, 22}, {15, 23},
+		{24}, {25}, {13, 24}, {14, 24}, {14, 25}, // panics
+		{14, 7, 17}, {14, 17, 23}, {14, 27, 22}, {2, 4, 14, 20}, {1, 14, 17}, {1, 5, 14, 17}, {1, 4, 14}, {4, 14, 25},
 		{0, 5, 6, 7, 8, 12, 14, 9, 10, 17, 20, 19, 8, 24},
-		{14, 17, 23},
-		{1, 5, 14, 17},
-		{4, 14, 25},
-		{2, 4, 14, 20},
-		{13, 17, 22},
-		{15, 23},
-		{18, 14, 21},
-		{26, 22},
-		{19, 22},
-		{20, 22},
-		{21, 11, 19, 20},
-		{27, 22},
-		{6, 10, 22},
-		{14, 27, 22},
-		{21, 11, 27, 17},
-		{21, 11, 7, 17, 19, 20, 23},
 	} {
 		f.Add(steps, false)
 		f.Add(steps, true)
@@ -204,8 +194,9 @@ func FuzzHandler(f *testing.F) {
 		with.run(caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, handler) }), method)
 
 		want := without
-		replaced := without.status == http.StatusNotFound &&
-			wantsPage(method, &http.Response{StatusCode: http.StatusNotFound, Header: without.statusHeader.Clone()})
+		replaced := without.status == http.StatusNotFound && !isForProgram[[3]string{
+			method, without.statusHeader.Get("Content-Type"), without.statusHeader.Get("Content-Length"),
+		}]
 		cause := ""
 		switch {
 		case without.panic != nil && without.panic != http.ErrAbortHandler: // it passes
@@ -226,9 +217,8 @@ func FuzzHandler(f *testing.F) {
 			want.header = without.statusHeader
 		}
 		if cause != "" {
-			maps.DeleteFunc(want.header, func(field string, _ []string) bool {
-				return oldBodyPattern.MatchString(field) || strings.HasPrefix(field, http.TrailerPrefix)
-			})
+			delete(want.header, "Etag")
+			delete(want.header, http.TrailerPrefix+"X-Sum")
 			body := testcaddy.TextPage("GET", "http://a.test/x", "")
 			want.header["Content-Type"] = []string{"text/plain; charset=utf-8"}
 			want.header["Content-Length"] = []string{fmt.Sprint(len(body))}

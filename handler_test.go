@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -66,130 +65,6 @@ func TestAnswersWhenNothingElseDoes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestPassesEverythingElse has each kind of answer that the page must not touch.
-func TestPassesEverythingElse(t *testing.T) {
-	root := "root " + filepath.Dir(testcaddy.TempFile(t, "file.txt", "a file")) + "\n"
-	api := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, `{"status":404}`)
-	})
-	empty := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "0")
-	})
-	tests := map[string]struct {
-		site    string
-		status  int
-		content string
-	}{
-		"200":                      {`respond "hello"`, 200, "hello"},
-		"empty 200":                {"respond 200", 200, ""},
-		"empty 200 with templates": {"templates\nrespond 200", 200, ""},
-		"empty 200 of a backend":   {"templates\nreverse_proxy " + empty, 200, ""},
-		"204":                      {"respond 204", 204, ""},
-		"301":                      {"redir * /elsewhere permanent", 301, ""},
-		"403":                      {"error 403", 403, ""},
-		"405":                      {`respond "only GET" 405`, 405, "only GET"},
-		"410":                      {`respond "gone" 410`, 410, "gone"},
-		"418":                      {`respond "teapot" 418`, 418, "teapot"},
-		"500":                      {"error 500", 500, ""},
-		"502 of a dead backend":    {"reverse_proxy 127.0.0.1:1", 502, ""},
-		"a file":                   {root + "file_server", 200, "a file"},
-		"a rendered file":          {root + "templates\nfile_server", 200, "a file"},
-		"404 of an API":            {"reverse_proxy " + api, 404, `{"status":404}`},
-		"handled 500":              {"error 500\nhandle_errors {\nrespond \"sorry\" 500\n}", 500, "sorry"},
-	}
-	sites := make(map[string]string)
-	for name, tt := range tests {
-		sites[name] = tt.site
-	}
-	s, hosts := testcaddy.StartSites(t, "", sites)
-
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			uri := "http://" + hosts[name] + "/file.txt"
-			s.Get(t, uri).Want(t, tt.status, tt.content)
-			s.Do(t, "HEAD", uri).Want(t, tt.status, "")
-			for _, entry := range s.Logs.WaitForHost(t, "handled request", hosts[name], 2) {
-				if entry["cause"] != "" {
-					t.Errorf("the access log has the cause %v, want none", entry["cause"])
-				}
-			}
-		})
-	}
-}
-
-// TestAnswersOfEveryKindCount has the next handler answer in every possible way. To return without writing is one:
-// net/http makes an empty 200 of it.
-func TestAnswersOfEveryKindCount(t *testing.T) {
-	for name, answer := range map[string]func(http.ResponseWriter) error{
-		"nothing":           func(w http.ResponseWriter) error { return nil },
-		"a header":          func(w http.ResponseWriter) error { w.Header().Set("Allow", "GET"); return nil },
-		"a 103 alone":       func(w http.ResponseWriter) error { w.WriteHeader(103); return nil },
-		"an empty 200":      func(w http.ResponseWriter) error { w.WriteHeader(200); return nil },
-		"an empty write":    func(w http.ResponseWriter) error { _, err := w.Write(nil); return err },
-		"a flush":           func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
-		"an upgrade":        func(w http.ResponseWriter) error { w.WriteHeader(101); return nil },
-		"a 404 after a 204": func(w http.ResponseWriter) error { w.WriteHeader(204); w.WriteHeader(404); return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			rec := httptest.NewRecorder()
-			if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error { return answer(w) }); err != nil {
-				t.Error(err)
-			}
-			if rec.Body.Len() > 0 || rec.Code == 404 {
-				t.Errorf("got %d %q, want the handler's own answer", rec.Code, rec.Body)
-			}
-		})
-	}
-
-	t.Run("an empty write is not an answer", func(t *testing.T) {
-		rec := httptest.NewRecorder()
-		if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
-			_, err := w.Write(nil)
-			return cmp.Or(err, error(caddyhttp.Error(404, nil)))
-		}); err != nil || rec.Body.Len() == 0 || rec.Code != 404 {
-			t.Errorf("got %d %q, %v, want the page", rec.Code, rec.Body, err)
-		}
-	})
-
-	t.Run("a 103 is not an answer", func(t *testing.T) {
-		rec := httptest.NewRecorder()
-		if err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
-			w.WriteHeader(103)
-			return testcaddy.EndOfChain(w, r)
-		}); err != nil || rec.Body.Len() == 0 {
-			t.Errorf("got %d %q, %v, want the page", rec.Code, rec.Body, err)
-		}
-	})
-
-	t.Run("a hijacked connection", func(t *testing.T) {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := serve(provision(t, &Handler{}), w, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
-				conn, _, err := http.NewResponseController(w).Hijack()
-				if err != nil {
-					return err
-				}
-				defer conn.Close()
-				_, err = io.WriteString(conn, "HTTP/1.1 299 Mine\r\nContent-Length: 0\r\n\r\n")
-				return err
-			}); err != nil {
-				t.Error(err)
-			}
-		}))
-		defer server.Close()
-		res, err := http.Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		if res.StatusCode != 299 {
-			t.Errorf("got %s, want what was written to the connection", res.Status)
-		}
-	})
 }
 
 // TestWhatWasDecidedIsForgotten has a handler between two not_found handlers call the next one twice, and discard what

@@ -2,7 +2,6 @@ package notfound
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -118,49 +117,6 @@ func pages(t *testing.T, h *Handler, link report.Link) (n float64) {
 		n += families[0].GetMetric()[0].GetCounter().GetValue()
 	}
 	return n
-}
-
-// TestPollsHideNoLink has pages that poll addresses which are gone, beside own links that are followed.
-func TestPollsHideNoLink(t *testing.T) {
-	missed.Take()
-	polls := map[*Handler][]caddyhttp.HandlerFunc{
-		provision(t, &Handler{Report: true}):                       {of404("application/json", "{}"), of404("", ""), of404("text/plain", "no"), testcaddy.EndOfChain},
-		provision(t, &Handler{Report: true, Replace: replaceAll}):  {of404("application/json", "{}")},
-		provision(t, &Handler{Report: true, Replace: replaceNone}): {of404("application/json", "{}"), of404("text/plain", "no")},
-	}
-	ask := func(h *Handler, target, dest string, next caddyhttp.HandlerFunc) {
-		r := httptest.NewRequest(http.MethodGet, target, nil)
-		r.Header.Set("Referer", "http://example.com/shop")
-		r.Header.Set("Sec-Fetch-Dest", dest)
-		w := httptest.NewRecorder()
-		if err := h.ServeHTTP(w, prepare(w, r), next); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const rounds, links = 20, 10
-	n := 0
-	for range rounds {
-		for h, backends := range polls {
-			for i := range links {
-				ask(h, fmt.Sprintf("/own/%d", i), "document", of404("text/html", "<p>no"))
-			}
-			for _, backend := range backends {
-				for range 100 {
-					n++
-					ask(h, fmt.Sprintf("/api/items/%d", n), "empty", backend)
-				}
-			}
-		}
-	}
-	r, _ := missed.Snapshot()
-	if r.Links.None.Count != uint64(n) || r.Links.Own.Count != uint64(rounds*links*len(polls)) {
-		t.Errorf("got %+v, want %d polls", r.Links, n)
-	}
-	for i, a := range r.Addresses[:links] {
-		if a.Link != report.Own || !strings.HasPrefix(a.Path, "/own/") || a.Count != uint64(rounds*len(polls)) || a.Overcount != 0 {
-			t.Errorf("row %d is %+v", i, a)
-		}
-	}
 }
 
 // TestErrorOfAnAdminAPIIsPrintable has bytes that act on a terminal in what an admin API answers.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -49,22 +48,4 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	provision(t, &Handler{Template: testcaddy.TempFile(t, "404.html",
 		`{{slice (.Placeholder "http.request.uuid") 0 8}} {{slice (.Placeholder "{http.request.host}") 0 1}} {{slice (.Placeholder "http.request.remote.host") 0 1}}`+
 			`{{slice .URI 0 7}}{{slice .Message 0 11}}{{slice .Footer 0 7}}{{slice .Heading 0 14}}{{if ne .Status 404}}{{index .URI 99999}}{{end}}`)})
-}
-
-// TestOptionsReachThePage makes a page of options as they are cleaned.
-func TestOptionsReachThePage(t *testing.T) {
-	for name, tt := range map[string]struct {
-		h                    Handler
-		uri, message, footer string
-	}{
-		"context": {Handler{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y "}, "https://a.test/x", "No endpoint GET /app/missing.html.", "x y"},
-		"message": {Handler{Message: " Nothing  here ", BaseURL: "https://a.test"}, "https://a.test/x", "Nothing here", testcaddy.Footer()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pg := provision(t, &tt.h).pages.Make(page.Asked{Method: "GET", Target: "/x"}, nil)
-			if pg.URI != tt.uri || pg.Message != tt.message || pg.Footer != tt.footer {
-				t.Errorf("got %+v", pg)
-			}
-		})
-	}
 }

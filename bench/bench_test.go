@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"html"
 	"math"
 	"os"
 	"reflect"
@@ -56,51 +55,6 @@ func TestRatioIsOfTheSameRound(t *testing.T) {
 	f := newFigures([]sample{{20, 900}, {200, 90}, {40, 450}}, []sample{{10, 300}, {100, 30}, {20, 150}})
 	if want := (figures{CPU: 40, CPUError: f.CPUError, Ratio: 2, Rate: 450, RateError: f.RateError, RateRatio: 3}); f != want {
 		t.Errorf("got %+v, want %+v: ratios without an error", f, want)
-	}
-}
-
-// TestTables has sites that take 10 µs, 20 µs and so on for a request, on a core that they use half of. In one round,
-// all figures are a fifth lower, and in another a fifth higher.
-func TestTables(t *testing.T) {
-	for name, tt := range map[string]struct {
-		group *group
-		rows  []string
-		chart string
-	}{
-		"protocols": {&groups[2], []string{
-			"\n| | HTTP/1.1 | ratio | HTTP/2 over TLS | ratio |\n|---|---:|---:|---:|---:|\n",
-			"\n| `reverse_proxy` | 10.00 ± 2.63 µs | 1.000 ± 0.000 | 10.00 ± 2.63 µs | 1.000 ± 0.000 |\n",
-			"\n| `reverse_proxy` after `not_found` | 30.00 ± 7.88 µs | 3.000 ± 0.000 | 30.00",
-			"\n| `reverse_proxy` after `not_found`, against `reverse_proxy` after `intercept` for a 404 | 30.00 ± 7.88 µs | 0.750 ± 0.000 | 30.00",
-		}, "<g class=\"ours\">\n<text class=\"name\" x=\"350\" y=\"105\">reverse_proxy after not_found</text>"},
-		"connections": {&groups[4], []string{
-			"\n| | 1 connection | per CPU | 10 connections | per CPU | 100 connections | per CPU | 1,000 connections | per CPU |\n",
-			"\n| `respond`, a constant with the same header fields | 50.00 ± 13.14 | 100.00 ± 26.28 | 50.00",
-			"\n| `not_found` with `report` | 16.67 ± 4.38 | 33.33 ± 8.76 | 16.67",
-			"\n| `not_found` with `report`, against `not_found` | 1.333 ± 0.000 | 1.333 ± 0.000 | 1.333",
-		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := tt.group
-			samples := make(map[string][][]sample)
-			for _, l := range g.loads {
-				for i := range g.sites {
-					cpu := 10 * float64(i+1)
-					rate := 1e6 / cpu / 2
-					samples[l.name] = append(samples[l.name], []sample{{0.8 * cpu, 0.8 * rate}, {1.2 * cpu, 1.2 * rate}})
-				}
-			}
-			r := results{newGroupResult(g, "now", samples)}
-			for _, want := range append(tt.rows, "\n"+g.note+"\n") {
-				if !strings.Contains(r.markdown(), want) {
-					t.Errorf("want %q in\n%s", want, r.markdown())
-				}
-			}
-			if chart := r.chart(); !strings.Contains(chart, tt.chart) || strings.Contains(chart, html.EscapeString(g.title)) != (tt.chart != "") {
-				t.Errorf("got the chart\n%s\nwant %q in it", chart, tt.chart)
-			}
-		})
 	}
 }
 

@@ -46,7 +46,7 @@ func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (
 	b.upstream = up[0].addrs[0]
 
 	var r results
-	measured := b.environment(ctx, rounds, d)
+	measured := b.environment(rounds, d)
 	for i := range groups {
 		g := &groups[i]
 		sites, err := b.start(ctx, g)
@@ -83,7 +83,10 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 	if l.protocol == http2 {
 		base = s.secure()
 	}
-	body := s.group.body(base, footer)
+	body, err := s.body(s.group, base, footer)
+	if err != nil {
+		return found, err
+	}
 	clients := make([]client, l.inFlight)
 	var shared *http.Transport
 	for i := range clients {
@@ -97,6 +100,9 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 			if s.group.many {
 				fields += "Referer: " + base + "/\r\n" // the report has most to do for an own link
 			}
+			if s.accept != "" {
+				fields += "Accept: " + s.accept + "\r\n"
+			}
 			clients[i] = &http1Client{conn, bufio.NewReader(conn), fields}
 		} else {
 			if i%(l.inFlight/4) == 0 {
@@ -104,7 +110,7 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 				shared.Protocols.SetHTTP2(true)
 				defer shared.CloseIdleConnections()
 			}
-			clients[i] = &http2Client{shared, base}
+			clients[i] = &http2Client{shared, base, s.accept}
 		}
 		if err := s.exchange(clients[i], body); err != nil { // so that what a connection costs is not measured
 			return found, err
@@ -190,14 +196,17 @@ func (c *http1Client) get(target string) (*http.Response, error) {
 }
 
 type http2Client struct {
-	transport *http.Transport
-	base      string
+	transport    *http.Transport
+	base, accept string
 }
 
 func (c *http2Client) get(target string) (*http.Response, error) {
 	request, err := http.NewRequest(http.MethodGet, c.base+target, nil)
 	if err != nil {
 		return nil, err
+	}
+	if c.accept != "" {
+		request.Header.Set("Accept", c.accept)
 	}
 	return c.transport.RoundTrip(request)
 }

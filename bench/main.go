@@ -2,7 +2,7 @@
 //
 //	taskset -c 1 go run ./bench [-rounds n] [-duration d] [-only group] [-out docs]
 //
-// It needs Linux with two cores that nothing else uses meanwhile, and nginx. The servers have core 0; the load has
+// It needs Linux with two cores that nothing else uses meanwhile. The servers have core 0; the load has
 // core 1, together with the upstream. The tables are Markdown. What handlers take in one process is measured by the
 // module's Go benchmarks.
 //

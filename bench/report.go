@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -41,7 +39,7 @@ type figures struct {
 }
 
 // environment returns when and on what the figures are measured, and how often.
-func (b *bench) environment(ctx context.Context, rounds int, d time.Duration) string {
+func (b *bench) environment(rounds int, d time.Duration) string {
 	read := func(file string) string {
 		b, _ := os.ReadFile(file)
 		return "\n" + string(b)
@@ -49,10 +47,8 @@ func (b *bench) environment(ctx context.Context, rounds int, d time.Duration) st
 	cpuinfo := read("/proc/cpuinfo")
 	_, model, _ := strings.Cut(cpuinfo, "\nmodel name\t: ")
 	model, _, _ = strings.Cut(model, "\n")
-	nginx, _ := exec.CommandContext(ctx, b.nginx, "-v").CombinedOutput()
-	_, version, _ := strings.Cut(strings.TrimSpace(string(nginx)), "nginx/")
-	return fmt.Sprintf("Measured on %s in %d rounds of %g s: %s, %d cores, Linux %s, %s, Caddy %s, nginx %s.",
-		time.Now().Format(time.DateOnly), rounds, d.Seconds(), model, strings.Count(cpuinfo, "\nprocessor"), strings.TrimSpace(read("/proc/sys/kernel/osrelease")), runtime.Version(), b.version, version)
+	return fmt.Sprintf("Measured on %s in %d rounds of %g s: %s, %d cores, Linux %s, %s, Caddy %s.",
+		time.Now().Format(time.DateOnly), rounds, d.Seconds(), model, strings.Count(cpuinfo, "\nprocessor"), strings.TrimSpace(read("/proc/sys/kernel/osrelease")), runtime.Version(), b.version)
 }
 
 func newGroupResult(g *group, measured string, samples map[string][][]sample) groupResult {

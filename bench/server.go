@@ -21,20 +21,17 @@ import (
 
 // bench is what all servers share.
 type bench struct {
-	dir          string // of all files
-	caddy, nginx string // programs
-	version      string // of Caddy
-	upstream     string // its address
-	running      sync.WaitGroup
+	dir      string // of all files
+	caddy    string // the program
+	version  string // of Caddy
+	upstream string // its address
+	running  sync.WaitGroup
 }
 
 // newBench builds Caddy with the module.
 func newBench(ctx context.Context) (*bench, error) {
 	b := &bench{upstream: "127.0.0.1:1"}
 	var err error
-	if b.nginx, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-		return nil, fmt.Errorf("%w; on Debian: apt-get install nginx-light", err)
-	}
 	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
 		return nil, err
 	}
@@ -89,54 +86,32 @@ type runningSite struct {
 	asked atomic.Int64 // requests for its addresses
 }
 
-func (s *runningSite) program() string {
-	if s.nginx != "" {
-		return "nginx"
-	}
-	return "caddy"
-}
-
 func (s *runningSite) plain() string  { return "http://" + s.addrs[0] }
 func (s *runningSite) secure() string { return "https://" + s.addrs[1] }
 
-// start runs the sites of a group until ctx ends: those for Caddy in one process, and those for nginx in another.
-func (b *bench) start(ctx context.Context, g *group) (all []*runningSite, err error) {
-	kinds := make(map[string][]*runningSite)
+// start runs the sites of a group in one process until ctx ends.
+func (b *bench) start(ctx context.Context, g *group) (sites []*runningSite, err error) {
 	for _, s := range g.sites {
 		rs := &runningSite{site: s, group: g}
 		if rs.addrs, err = freeAddrs(); err != nil {
 			return nil, err
 		}
-		all = append(all, rs)
-		kinds[rs.program()] = append(kinds[rs.program()], rs)
+		sites = append(sites, rs)
 	}
-	for program, sites := range kinds {
-		dir := filepath.Join(b.dir, g.name, program)
-		file := filepath.Join(dir, "config")
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte(b.config(sites)), 0o600)); err != nil {
-			return nil, err
-		}
-		args := []string{b.caddy, "run", "--adapter", "caddyfile", "--config", file}
-		if program == "nginx" {
-			args = []string{b.nginx, "-c", file, "-p", dir}
-		}
-		if err := b.startProcess(ctx, dir, g.cores, args, sites); err != nil {
-			return nil, err
-		}
+	dir := filepath.Join(b.dir, g.name)
+	file := filepath.Join(dir, "Caddyfile")
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte(b.config(g, sites)), 0o600)); err != nil {
+		return nil, err
 	}
-	return all, nil
-}
-
-func (b *bench) startProcess(ctx context.Context, dir, cores string, args []string, sites []*runningSite) error {
-	cmd := exec.CommandContext(ctx, "taskset", append([]string{"-c", cores}, args...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=" + strconv.Itoa(1+strings.Count(cores, ",")), "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
+	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cores, b.caddy, "run", "--config", file)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=" + strconv.Itoa(1+strings.Count(g.cores, ",")), "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	s := &server{pid: cmd.Process.Pid, log: log, exited: make(chan struct{})}
 	b.running.Go(func() {
@@ -147,12 +122,12 @@ func (b *bench) startProcess(ctx context.Context, dir, cores string, args []stri
 		site.server = s
 		for _, addr := range site.addrs {
 			if err := s.awaitListener(addr); err != nil {
-				return fmt.Errorf("starting %s: %w\n%s", site.name, err, s.logged())
+				return nil, fmt.Errorf("starting %s: %w\n%s", site.name, err, s.logged())
 			}
 		}
 	}
 	s.logged() // what Caddy logs when it starts
-	return nil
+	return sites, nil
 }
 
 func (s *server) awaitListener(addr string) (err error) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 // group is a set of sites that do the same work, and so compare.
@@ -34,12 +36,16 @@ var protocols = []loading{{http1, http1, 32}, {http2, http2, 32}}
 
 var connections = []loading{{"1 connection", http1, 1}, {"10 connections", http1, 10}, {"100 connections", http1, 100}, {"1,000 connections", http1, 1000}}
 
-// site is a way to configure a server: the directives of a site in a Caddyfile, or those of a server in nginx.
-// In them, [page] is the body of the response, [footer] its last line, and [upstream] the address of the upstream.
+// site is a way to configure a server: the directives of a site in a Caddyfile. In them, [page] is the body of the response,
+// [footer] its last line, and [upstream] the address of the upstream.
 type site struct {
-	name         string // in Markdown
-	caddy, nginx string
+	name   string // in Markdown
+	caddy  string
+	accept string // of the clients; empty: they send none, and get text
 }
+
+// chrome is the Accept of Chrome.
+const chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
 
 // pageBody is the page of not_found in text, which a client gets that sends no Accept. Every site that answers with
 // a page sends this one.
@@ -52,7 +58,6 @@ func pageBody(method, uri, footer string) string {
 var (
 	withPlaceholders = "respond `" + pageBody("{method}", "{scheme}://{hostport}{uri}", "[footer]") + "` 404"
 	withTemplate     = "respond `" + pageBody("{{.Req.Method}}", `{{placeholder "http.request.scheme"}}://{{.Req.Host}}{{.OriginalReq.URL.RequestURI}}`, "[footer]") + "` 404"
-	withVariables    = `return 404 "` + pageBody("$request_method", "$scheme://$http_host$request_uri", "[footer]") + `";`
 )
 
 // The page, as it is and with the header fields that not_found sends.
@@ -72,7 +77,9 @@ var intercepting = `
 // upstreamBody is the body of the upstream, which answers /found with a 200 and everything else with a 404.
 const upstreamBody = "<!doctype html>\n<title>A page</title>\n<h1>A page</h1>\n<p>It comes from the upstream.</p>\n"
 
-var upstream = group{cores: loadCore, sites: []site{{name: "upstream", nginx: "default_type text/html;\nlocation = /found { return 200 \"" + upstreamBody + "\"; }\nlocation / { return 404 \"" + upstreamBody + "\"; }"}}}
+var upstream = group{name: "upstream", cores: loadCore, sites: []site{{
+	name: "upstream", caddy: "header Content-Type text/html\nrespond /found \"" + upstreamBody + "\"\nrespond \"" + upstreamBody + "\" 404",
+}}}
 
 var groups = []group{{
 	name: "page", title: "A page for a request that nothing answers",
@@ -86,7 +93,7 @@ var groups = []group{{
 		{name: "`respond` with placeholders", caddy: withPlaceholders},
 		{name: "`error 404` and `handle_errors`", caddy: "error 404\nhandle_errors {\n" + withPlaceholders + "\n}"},
 		{name: "`templates`", caddy: "templates\n" + withTemplate},
-		{name: "nginx, `return 404`", nginx: withVariables},
+		{name: "`not_found`, HTML for Chrome", caddy: "not_found", accept: chrome},
 	},
 }, {
 	name: "replace", title: "An upstream's 404 page, replaced",
@@ -97,7 +104,6 @@ var groups = []group{{
 		{name: "the same again", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
 		{name: "`not_found`", caddy: "not_found\nreverse_proxy [upstream]"},
 		{name: "`handle_response` and `respond`", caddy: "reverse_proxy [upstream] {" + intercepting + "\n}"},
-		{name: "nginx, `proxy_intercept_errors`", nginx: "location / {\nproxy_pass http://upstream;\nproxy_intercept_errors on;\nerror_page 404 @page;\n}\nlocation @page { " + withVariables + " }"},
 	},
 }, {
 	name: "pass", title: "An upstream's 200, passed on",
@@ -144,12 +150,22 @@ func targetOf(n int64) string {
 	return fmt.Sprintf("/docs/%09d", 100+n)
 }
 
-// body is what the sites of a group respond with at a base URL.
-func (g *group) body(base, footer string) string {
-	if g.status == http.StatusOK {
-		return upstreamBody
+// body is what a site responds with at a base URL.
+func (s *site) body(g *group, base, footer string) (string, error) {
+	switch {
+	case g.status == http.StatusOK:
+		return upstreamBody, nil
+	case s.accept == "":
+		return pageBody(http.MethodGet, base+g.target, footer), nil
 	}
-	return pageBody(http.MethodGet, base+g.target, footer)
+	m, err := page.NewMaker(page.Options{Server: footer})
+	if err != nil {
+		return "", err
+	}
+	scheme, authority, _ := strings.Cut(base, "://")
+	rep := m.Represent(m.Make(page.Asked{Method: http.MethodGet, Target: g.target, Scheme: scheme, Authority: authority}, nil), s.accept)
+	defer rep.Free()
+	return rep.Body.String(), nil
 }
 
 const caddyOptions = `
@@ -167,55 +183,17 @@ const caddyOptions = `
 }
 `
 
-// nginxOptions change what would not compare: by default, nginx closes connections after 1,000 requests, and uses
-// longer keys than Caddy.
-const nginxOptions = `
-daemon off;
-master_process off;
-pid nginx.pid;
-error_log stderr error;
-events {}
-http {
-	access_log off;
-	default_type text/plain;
-	client_body_temp_path body;
-	proxy_temp_path proxy;
-	fastcgi_temp_path fastcgi;
-	uwsgi_temp_path uwsgi;
-	scgi_temp_path scgi;
-
-	keepalive_requests 1000000000;
-	ssl_protocols TLSv1.3;
-	ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
-
-	upstream upstream {
-		server [upstream];
-		keepalive 32;
-		keepalive_requests 1000000000;
-	}
-	proxy_http_version 1.1;
-	proxy_set_header Connection "";
-`
-
-// config returns the configuration of a server for sites of one program, each at its two addresses.
-func (b *bench) config(sites []*runningSite) string {
+// config returns the Caddyfile of a server for sites, each at its two addresses.
+func (b *bench) config(g *group, sites []*runningSite) string {
 	var c strings.Builder
-	add := func(s *runningSite, base, config string) {
-		c.WriteString(strings.NewReplacer("[page]", s.group.body(base, b.footer()), "[footer]", b.footer(),
-			"[cert]", b.certificate(), "[upstream]", b.upstream).Replace(config))
-	}
-	if sites[0].program() == "caddy" {
-		c.WriteString(caddyOptions)
-		for _, s := range sites {
-			add(s, s.plain(), s.plain()+" {\n"+s.caddy+"\n}\n")
-			add(s, s.secure(), s.secure()+" {\ntls [cert] [cert]\n"+s.caddy+"\n}\n")
-		}
-		return c.String()
-	}
-	add(sites[0], sites[0].plain(), nginxOptions)
+	c.WriteString(caddyOptions)
 	for _, s := range sites {
-		add(s, s.plain(), "server {\nlisten "+s.addrs[0]+";\n"+s.nginx+"\n}\n")
-		add(s, s.secure(), "server {\nlisten "+s.addrs[1]+" ssl http2;\nssl_certificate [cert];\nssl_certificate_key [cert];\n"+s.nginx+"\n}\n")
+		add := func(base, tls string) {
+			c.WriteString(strings.NewReplacer("[page]", pageBody(http.MethodGet, base+g.target, b.footer()), "[footer]", b.footer(),
+				"[upstream]", b.upstream).Replace(base + " {\n" + tls + s.caddy + "\n}\n"))
+		}
+		add(s.plain(), "")
+		add(s.secure(), "tls "+b.certificate()+" "+b.certificate()+"\n")
 	}
-	return c.String() + "}\n"
+	return c.String()
 }

@@ -9,9 +9,7 @@ import (
 func TestChoose(t *testing.T) {
 	const (
 		chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
-		image  = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
 		java   = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
-		axios  = "application/json, text/plain, */*"
 		every  = "text html markdown json problem xml"
 	)
 	junk := strings.Repeat(`a/b;c="d,e\"f",;=/,"`, 100<<10/20)
@@ -26,16 +24,11 @@ func TestChoose(t *testing.T) {
 		{"none, HTML first", "html json", nil, "html"},
 		{"empty", every, []string{""}, "text"},
 		{"blank", every, []string{" , ,\t"}, "text"},
-		{"anything, HTML first", "html json", []string{"*/*"}, "html"},
 		{"Chrome without HTML", "json xml", []string{chrome}, "xml"},
-		{"image tag", every, []string{image}, "text"},
 		{"Java without HTML", "json text", []string{java}, "json"},
 		{"JSON", every, []string{"application/json"}, "json"},
-		{"JSON by its old name", every, []string{"text/json"}, "json"},
-		{"problem", every, []string{"application/problem+json"}, "problem"},
 		{"problem or JSON", every, []string{"application/problem+json, application/json"}, "problem"},
 		{"XML", every, []string{"application/xml"}, "xml"},
-		{"XML by its other name", every, []string{"text/xml"}, "xml"},
 		{"odd case", every, []string{"Application/JSON;Q=0.5, TEXT/*;q=0.4"}, "json"},
 		{"two lines", every, []string{"text/plain;q=0.1", "application/json"}, "json"},
 
@@ -64,8 +57,6 @@ func TestChoose(t *testing.T) {
 		{"an alias that is ruled out", "html text", []string{"application/xhtml+xml;q=0, */*"}, "html"},
 
 		// Markdown
-		{"Markdown", every, []string{"text/markdown"}, "markdown"},
-		{"Markdown by its old name", every, []string{"text/x-markdown, text/html;q=0.9"}, "markdown"},
 		{"Markdown by a suffix", every, []string{"text/vnd.daringfireball.x-markdown, text/html;q=0.9"}, "html"},
 		{"Markdown without it", "html text", []string{"text/markdown, text/html;q=0.9, */*;q=0.1"}, "html"},
 
@@ -123,7 +114,6 @@ func TestChoose(t *testing.T) {
 		{"spaces", every, []string{"text / html, application/xml\t; \tq=0.1"}, "xml"},
 		{"garbage", every, []string{"\x80\xff,;;;,/,=,\"\\"}, "text"},
 		{"what no format is, with a charset", every, []string{"image/png;charset=utf-8, a/b+xml"}, "xml"},
-		{"100 KB of junk", every, []string{junk}, "text"},
 		{"100 KB of junk and JSON", every, []string{"application/json", junk}, "json"},
 		{"100 KB of commas and JSON", every, []string{strings.Repeat(",", 100<<10) + "application/json"}, "json"},
 	} {
@@ -168,18 +158,6 @@ func TestManyOffers(t *testing.T) {
 	}
 	if got := offers.Choose("a/b;q=0.1, a/t"); got != 19 {
 		t.Errorf("got the offer %d, want 19", got)
-	}
-}
-
-func BenchmarkChoose(b *testing.B) {
-	offers := offersOf(b, "text", "html", "markdown", "json", "problem", "xml")
-	for _, client := range clients {
-		b.Run(client.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				offers.Choose(client.accept)
-			}
-		})
 	}
 }
 

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // placeholders returns those of a request, as Caddy has them.
@@ -103,6 +106,17 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 	}
 }
 
+// TestOptionsAreCleaned has options without placeholders.
+func TestOptionsAreCleaned(t *testing.T) {
+	pg := newMaker(t, Options{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y "}).Make(Asked{Method: "GET", Target: "/x"}, nil)
+	if pg.URI != "https://a.test/x" || pg.Message != "No endpoint GET /app/missing.html." || pg.Footer != "x y" {
+		t.Errorf("got %+v", pg)
+	}
+	if pg := newMaker(t, Options{Message: " Nothing  here "}).Make(Asked{Method: "GET", Target: "/x"}, nil); pg.Message != "Nothing here" {
+		t.Errorf("got %+v", pg)
+	}
+}
+
 // TestWhatIsExpandedIsNotExpandedAgain has placeholders whose values look like placeholders, in every option and in a template.
 func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 	const secret = "a-secret"
@@ -157,22 +171,31 @@ func FuzzMake(f *testing.F) {
 	f.Add("GET", "/404", "HTTP://[::1]:81", "", "https://www.example.com", "{env.HOME}")
 	m := newMaker(f, Options{ContextPath: "{c}", BaseURL: "{b}", URI: "{u}", Footer: "{f}"})
 	own := newMaker(f, Options{Message: "{f}"})
-	f.Fuzz(func(t *testing.T, method, target, uri, contextPath, baseURL, line string) {
-		repl := placeholders(map[string]string{"c": contextPath, "b": baseURL, "u": uri, "f": line})
+	f.Fuzz(func(t *testing.T, method, target, value, contextPath, baseURL, line string) {
+		repl := placeholders(map[string]string{"c": contextPath, "b": baseURL, "u": value, "f": line})
 		asked := Asked{Method: method, Target: target, URI: m.ExpandURI(repl), Scheme: "https", Authority: "a.test"}
 		pg := m.Make(asked, repl)
 		if !uriOnly.MatchString(pg.URI) || !strings.Contains(pg.URI, ":") {
 			t.Errorf("the address is %q", pg.URI)
 		}
+		if _, err := url.ParseRequestURI(target); err == nil { // as net/http takes it
+			if u, err := url.Parse(pg.URI); err != nil || u.User != nil || u.Fragment != "" {
+				t.Errorf("the address %q is parsed as %#v, %v", pg.URI, u, err)
+			}
+		}
 		if !messageOnly.MatchString(pg.Message) {
 			t.Errorf("the message is %q", pg.Message)
 		}
-		begins := cleanBaseURL(baseURL)
-		if begins == "" {
-			begins = "https://a.test"
+		base := cleanBaseURL(baseURL)
+		if base == "" {
+			base = "https://a.test"
 		}
-		if asked.URI = ""; method != "CONNECT" && strings.HasPrefix(target, "/") && !strings.HasPrefix(m.URI(asked, repl), begins+"/") {
-			t.Errorf("the address of %q is %q", target, m.URI(asked, repl))
+		if path, _, _ := strings.Cut(asked.URI, "#"); strings.HasPrefix(path, "/") && pg.URI != base+uri.EncodeTarget(path) {
+			t.Errorf("the address of the uri %q is %q", asked.URI, pg.URI)
+		}
+		asked.URI = ""
+		if got := m.URI(asked, repl); method != "CONNECT" && strings.HasPrefix(target, "/") && got != base+uri.EncodeTarget(target) {
+			t.Errorf("the address of %q is %q", target, got)
 		}
 		for _, pg := range []Page{pg, own.Make(asked, repl)} {
 			for _, s := range []string{pg.Message, pg.Footer} {

@@ -15,22 +15,38 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestTemplateIsRefused has mistakes of the source; the tests of options have more, as people see them.
+// TestTemplateIsRefused has mistakes of the source.
 func TestTemplateIsRefused(t *testing.T) {
 	const fields = `; the fields are .Heading, .URI, .Status, .Message, .Footer and .Placeholder "name"`
 	for source, want := range map[string]string{
-		"{{.Uri}}":                          "can't evaluate field Uri in type page.Page" + fields,
-		"{{with .URI}}{{$.uri}}{{end}}":     fields,
-		"{{.URI.Host}}":                     "can't evaluate field Host in type string",
-		"{{.Placeholder}}":                  "wrong number of args for Placeholder: want 1 got 0",
-		"<p>Gr\xfc\xdfe":                    "is not in UTF-8, in which the page is sent; save it in UTF-8",
-		`<p>{{placeholder "x"}}`:            `function "placeholder" not defined; write it as in {{.Placeholder "http.request.uuid"}}, within with and range as in {{$.Placeholder "http.request.uuid"}}`,
-		`<p>{{if eq (placeholder "x") ""}}`: `write it as in {{.Placeholder "http.request.uuid"}}`,
+		"{{.Uri}}":                            "can't evaluate field Uri in type page.Page" + fields,
+		"{{with .URI}}{{$.uri}}{{end}}":       fields,
+		"{{.URI.Host}}":                       "can't evaluate field Host in type string",
+		"{{.Placeholder}}":                    "wrong number of args for Placeholder: want 1 got 0",
+		"<p>{{.URI":                           "parsing FILE: ",
+		"<p>{{uri}}":                          `function "uri" not defined`,
+		"<a href='{{if .URI}}x'{{end}}>":      "trying FILE on a sample page: ",
+		"<p>\n<p>{{.Uri}}":                    "trying FILE on a sample page: template: 404.html:2:5: executing",
+		"<p>\n\n{{index .URI 99999}}":         "trying FILE on a sample page: template: 404.html:3:2: executing",
+		"":                                    "FILE renders a blank page; write the page at the top level of the file, outside of define",
+		" \n\t{{if false}}x{{end}}\n":         "FILE renders a blank page",
+		`{{define "page"}}<p>{{.URI}}{{end}}`: "FILE renders a blank page",
+		"<p>Gr\xfc\xdfe":                      "is not in UTF-8, in which the page is sent; save it in UTF-8",
+		`<p>{{placeholder "x"}}`:              `function "placeholder" not defined; write it as in {{.Placeholder "http.request.uuid"}}, within with and range as in {{$.Placeholder "http.request.uuid"}}`,
+		`<p>{{if eq (placeholder "x") ""}}`:   `write it as in {{.Placeholder "http.request.uuid"}}`,
 	} {
-		_, err := NewMaker(Options{Template: tempFile(t, source), Sample: placeholders(nil)})
-		if err == nil || !strings.HasPrefix(err.Error(), "template: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got the error %v", source, err)
-		}
+		file := tempFile(t, source)
+		wantRefused(t, source, file, strings.ReplaceAll(want, "FILE", file))
+	}
+	folder := t.TempDir()
+	wantRefused(t, "a folder", folder, folder+" is not a regular file")
+}
+
+func wantRefused(t *testing.T, what, file, want string) {
+	t.Helper()
+	_, err := NewMaker(Options{Template: file, Sample: placeholders(nil)})
+	if err == nil || !strings.HasPrefix(err.Error(), "template: ") || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got the error %v, want %s", what, err, want)
 	}
 }
 
