@@ -23,9 +23,9 @@ func init() {
 //	DELETE /not_found/report
 //
 // GET returns the report as JSON: all addresses, or the first `limit` of each kind of link; with `link` only those of this
-// kind (own, other or none); with `why` only those that had this outcome; and with `host` only those of that host, on any
-// port or on the one that it has. A report that lacks addresses for that says that it is partial. DELETE returns the whole
-// report and starts over, in one step.
+// kind (own, other or none), with `why` only those that had this outcome, and with `host` only those of that host, on any port
+// or on the one that it has. It is partial if addresses were left out. DELETE returns the whole report and starts over, in
+// one step.
 type adminReport struct{}
 
 const reportPath = "/not_found/report"

@@ -48,15 +48,12 @@ With --health-path, GET requests for that path get an empty 200, for
 readiness and liveness probes.
 
 The admin API is disabled, unless --report counts which addresses are
-missed: then it serves the report, which 'caddy not-found report' prints. It
-listens at Caddy's default address, or at --admin, which may be a Unix socket,
-as in unix//run/not-found.sock.
+missed: then it serves the report, which 'caddy not-found report' prints, at
+Caddy's default address, or at --admin, as in unix//run/not-found.sock.
 
-Where something answers already at one of its addresses, such as another
-Caddy, it does not start.
-
-A request that takes longer than 10 seconds to arrive is not waited for, and
-a signal to stop ends every exchange within 5 seconds.
+It does not start where something answers already, such as another Caddy. A
+request that takes longer than 10 seconds to arrive is not waited for, and a
+signal to stop ends every exchange within 5 seconds.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
@@ -121,9 +118,9 @@ func cmdNotFound(fl caddycmd.Flags) (int, error) {
 // checkUnused refuses an address where something answers. Caddy would listen there as well, and a client, `caddy reload`
 // or `caddy stop` would reach the one or the other.
 func checkUnused(flag, address, instead string) error {
-	addr, err := parseAddress(address)
+	addr, err := parseAddress(flag, address)
 	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
+		return err
 	}
 	for i := range addr.PortRangeSize() {
 		host, _, _ := strings.Cut(addr.JoinHostPort(i), "|") // a Unix socket may have permissions
@@ -135,15 +132,15 @@ func checkUnused(flag, address, instead string) error {
 	return nil
 }
 
-// parseAddress parses an address as Caddy does, but neither one without a port nor a URL.
-func parseAddress(s string) (caddy.NetworkAddress, error) {
+// parseAddress parses the address of a flag as Caddy does, but neither one without a port nor a URL.
+func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
 	addr, err := caddy.ParseNetworkAddress(s)
 	if err != nil {
-		return addr, fmt.Errorf("%q is not an address: %w", s, err)
+		return addr, fmt.Errorf("%s: %q is not an address: %w", flag, s, err)
 	}
 	_, _, port, _ := caddy.SplitNetworkAddress(s)
 	if strings.Contains(s, "://") || port == "" && !addr.IsUnixNetwork() && !addr.IsFdNetwork() {
-		return addr, fmt.Errorf("%q is not an address; write it as host:port, or as in unix//run/caddy.sock", s)
+		return addr, fmt.Errorf("%s: %q is not an address; write it as host:port, or as in unix//run/caddy.sock", flag, s)
 	}
 	return addr, nil
 }
@@ -164,8 +161,8 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 		IdleTimeout:       caddy.Duration(30 * time.Second),
 		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
 	}
-	if _, err := parseAddress(server.Listen[0]); err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+	if _, err := parseAddress("listen", server.Listen[0]); err != nil {
+		return nil, err
 	}
 	admin := caddy.DefaultAdminListen
 	if fl.Changed("admin") {
@@ -173,8 +170,8 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 			return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
 		}
 		admin = fl.String("admin")
-		if _, err := parseAddress(admin); err != nil {
-			return nil, fmt.Errorf("admin: %w", err)
+		if _, err := parseAddress("admin", admin); err != nil {
+			return nil, err
 		}
 	}
 	if fl.Changed("trusted-proxies") {
@@ -186,12 +183,11 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 		for _, r := range ranges {
 			if r == "private_ranges" {
 				source.Ranges = append(source.Ranges, caddyhttp.PrivateRangesCIDR()...)
-				continue
-			}
-			if _, err := caddyhttp.CIDRExpressionToPrefix(r); err != nil {
+			} else if _, err := caddyhttp.CIDRExpressionToPrefix(r); err == nil {
+				source.Ranges = append(source.Ranges, r)
+			} else {
 				return nil, fmt.Errorf("trusted-proxies: %q is not an IP range; use CIDR, for example 10.0.0.0/8, or private_ranges", r)
 			}
-			source.Ranges = append(source.Ranges, r)
 		}
 		server.TrustedProxiesRaw = caddyconfig.JSONModuleObject(source, "source", "static", nil)
 	}
@@ -216,12 +212,11 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 		server.Logs = new(caddyhttp.ServerLogConfig)
 	}
 
-	persist := false
 	config := &caddy.Config{
 		Admin: &caddy.AdminConfig{
 			Disabled: !handler.Report,
 			Listen:   admin,
-			Config:   &caddy.ConfigSettings{Persist: &persist},
+			Config:   &caddy.ConfigSettings{Persist: new(false)},
 		},
 		AppsRaw: caddy.ModuleMap{
 			"http": caddyconfig.JSON(caddyhttp.App{

@@ -46,13 +46,10 @@ func (h *Handler) valueOptions() []valueOption {
 func (h *Handler) checkOptions() error {
 	for _, o := range h.valueOptions() {
 		value, known := *o.value, true
-		if value == "" {
-			continue
-		}
 		if o.placeholders {
 			value, known = expandGlobal(value)
 		}
-		if !known {
+		if *o.value == "" || !known {
 			continue
 		}
 		if err := o.check(value); err != nil {
@@ -109,7 +106,7 @@ const (
 var modes = []string{replacePages, replaceAll, replaceNone}
 
 func checkMode(mode string) error {
-	if mode == "" || slices.Contains(modes, mode) {
+	if slices.Contains(modes, mode) {
 		return nil
 	}
 	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(modes, ", "))

@@ -31,27 +31,26 @@ Prints which addresses a running Caddy misses most, in a section for each kind
 of link that leads to them. Own links are on pages of the same host: correct
 the page. Other links are elsewhere: redirect what is frequent. The rest has no
 link: what is typed, bookmarked, fetched by a program, or asked for by a
-scanner. The handlers that count have the option report. Times are local.
+scanner. The handlers that count have the option report.
 
 Unanswered, error and response say why a page was written. A 404 response that
 passed is replaceable if 'replace pages' would have replaced it, and else
 passed. A range of counts, as in 39-42, means that the address may have taken
-over a part of another one's counter.
+over a part of another one's counter. Times are local; those of --csv are UTC.
 
-The report comes from Caddy's admin API, at the default address, at
---address, or at the one in the config file. Files have reports in JSON (- is
-standard input). Several reports become one: give each address once, or it
-counts twice. If one of them cannot be read, nothing is printed.
+The report comes from the admin API at the default address, at --address, or
+at the one in the config file. Files have reports in JSON (- is standard input).
+Several reports become one: give each address once, or it counts twice. If one
+of them cannot be read, nothing is printed.
 
---link, --why and --host choose addresses. A --host without a port, such as
-localhost or ::1, is that host on every port. --limit is for each kind of link;
-with --json and --csv, it is 0 by default. A report from which addresses were
-left out cannot be merged. The times of --csv are in UTC.
+A --host without a port, such as localhost or ::1, is that host on every port.
+With --json and --csv, --limit is 0 by default. A report from which addresses
+were left out cannot be merged.
 
-With --reset, Caddy starts over. No request is lost: the whole report up to
-that moment is printed, and so files, several addresses, --csv, --limit,
---link, --why and --host are refused. What cannot be printed is written to a
-file, which the error names.
+With --reset, Caddy starts over, and the whole report up to that moment is
+printed, so that no request is lost: files, several addresses, --csv and what
+leaves addresses out are refused. What cannot be printed is written to a file,
+which the error names.
 `,
 		Example: "caddy not-found report --link own --limit 10\n" +
 			"kubectl exec pod-1 -- caddy not-found report --json | caddy not-found report --address localhost:2019 -",
@@ -88,10 +87,10 @@ func printMissed(fl caddycmd.Flags) error {
 		return err
 	}
 	r, err := readReports(fl, addresses)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case fl.Bool("reset"):
+	}
+	if fl.Bool("reset") {
 		return resetReport(addresses[0], fl)
 	}
 	return printReport(r, filter, fl)
@@ -128,8 +127,8 @@ func adminAddresses(fl caddycmd.Flags) ([]string, error) {
 		addresses = []string{""} // which is refused
 	}
 	for i, address := range addresses {
-		if _, err := parseAddress(address); err != nil {
-			return nil, fmt.Errorf("address: %w", err)
+		if _, err := parseAddress("address", address); err != nil {
+			return nil, err
 		}
 		if slices.Contains(addresses[:i], address) {
 			return nil, fmt.Errorf("address: %q is given twice, and would be counted twice; give it once", address)
@@ -163,10 +162,7 @@ func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err er
 			}
 			defer file.Close()
 		}
-		info, err := file.Stat()
-		if err != nil {
-			return r, fmt.Errorf("reading a report: %w", err)
-		}
+		info, _ := file.Stat() // a file that it fails for cannot be read either
 		if slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
 			return r, fmt.Errorf("%q is given twice, and would be counted twice; give it once", name)
 		}
@@ -196,18 +192,16 @@ func readReport(what string, from io.Reader) (r report.Report, body []byte, err 
 // askReport returns the report of a running Caddy. One that does not answer in time fails.
 func askReport(address string) (report.Report, error) {
 	const limit = 10 * time.Second
-	type answer struct {
-		report.Report
-		error
-	}
-	answers := make(chan answer, 1)
+	var r report.Report
+	var err error
+	answered := make(chan struct{})
 	go func() {
-		r, _, err := askAdmin(address, http.MethodGet)
-		answers <- answer{r, err}
+		defer close(answered)
+		r, _, err = askAdmin(address, http.MethodGet)
 	}()
 	select {
-	case a := <-answers:
-		return a.Report, a.error
+	case <-answered:
+		return r, err
 	case <-time.After(limit):
 		return report.Report{}, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
 	}

@@ -73,7 +73,6 @@ func writeText(b *bytes.Buffer, pg Page) {
 	}
 }
 
-// write writes strings.
 func write(b *bytes.Buffer, parts ...string) {
 	for _, s := range parts {
 		b.WriteString(s)

@@ -81,12 +81,10 @@ func (f Filter) Apply(r *Report) {
 
 // chooses reports whether the filter chooses an address, but for the limit.
 func (f *Filter) chooses(a *Address) bool {
-	switch {
-	case f.link != "" && f.link != a.Link.String(),
-		f.why != "" && *a.Outcomes.all()[slices.Index(outcomeNames[:], f.why)] == 0:
+	if f.link != "" && f.link != a.Link.String() ||
+		f.why != "" && *a.Outcomes.all()[slices.Index(outcomeNames[:], f.why)] == 0 {
 		return false
-	case f.host == "" || f.host == a.Host:
-		return true
 	}
-	return f.host == a.Host[:max(strings.LastIndexByte(a.Host, ':'), 0)] // without the port
+	withoutPort := a.Host[:max(strings.LastIndexByte(a.Host, ':'), 0)]
+	return f.host == "" || f.host == a.Host || f.host == withoutPort
 }

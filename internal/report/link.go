@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/uri"
@@ -12,19 +13,12 @@ import (
 // A Referer that is the address itself is not a link: scanners send it. Neither is one that is not an http or https URL with
 // a host.
 func LinkOf(referer string, host, target string, others ...string) Link {
-	if referer == "" {
-		return None
-	}
 	_, from, path, ok := splitReferer(referer)
-	if !ok {
-		return None
-	}
-	own := sameHost(from, host)
-	for _, other := range others {
-		own = own || sameHost(from, other)
-	}
+	isFrom := func(host string) bool { return sameHost(from, host) }
 	switch {
-	case !own:
+	case !ok:
+		return None
+	case !isFrom(host) && !slices.ContainsFunc(others, isFrom):
 		return Other
 	case sameTarget(target, path):
 		return None

@@ -25,6 +25,8 @@ func Merge(reports ...Report) (Report, error) {
 		return Report{}, errors.New("there is no report to merge")
 	}
 	merged := Report{Since: reports[0].Since, Capacity: reports[0].Capacity, Addresses: []Address{}} // not nil, for JSON
+	// what each report has in place of its floor
+	var all []Address
 	for i, r := range reports {
 		if err := r.check(); err != nil {
 			return Report{}, fmt.Errorf("report %d: %w", i+1, err)
@@ -40,10 +42,6 @@ func Merge(reports ...Report) (Report, error) {
 			sum.Floor += t.Floor
 			sum.Outcomes.add(&t.Outcomes)
 		}
-	}
-
-	var all []Address // what each report has in place of its floor
-	for _, r := range reports {
 		for _, a := range r.Addresses {
 			floor := r.Links.all()[a.Link].Floor
 			a.Count -= floor
@@ -111,10 +109,7 @@ func Parse(body []byte) (Report, error) {
 	}
 	r := read.Report
 	r.Links = Totals{*read.Links.Own, *read.Links.Other, *read.Links.None}
-	if err := r.check(); err != nil {
-		return Report{}, err
-	}
-	return r, nil
+	return r, r.check()
 }
 
 // check refuses a report that cannot be merged. For each kind of link, no sum of its numbers is greater than its count.
