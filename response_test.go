@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -126,6 +129,35 @@ func TestAfterThePage(t *testing.T) {
 	}
 	if contentType, theirs := early.Get("Content-Type"), early.Get("X-Theirs"); contentType != "text/plain; charset=utf-8" || theirs != "1" {
 		t.Errorf("the header has Content-Type %s and X-Theirs %s", contentType, theirs)
+	}
+}
+
+// TestBareStatusIsAResponseOnceMoreFollows has an error route write a bare 404, and then go on, where no response is replaced.
+func TestBareStatusIsAResponseOnceMoreFollows(t *testing.T) {
+	h := provision(t, &Handler{Replace: replaceNone})
+	for name, goOn := range map[string]func(w http.ResponseWriter) error{
+		"write": func(w http.ResponseWriter) error { _, err := io.WriteString(w, "theirs"); return err },
+		"read": func(w http.ResponseWriter) error {
+			_, err := io.Copy(w, io.LimitReader(testcaddy.Endless{}, 6))
+			return err
+		},
+		"flush":         func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
+		"hijack":        func(w http.ResponseWriter) error { _, _, err := http.NewResponseController(w).Hijack(); return err },
+		"second status": func(w http.ResponseWriter) error { w.WriteHeader(http.StatusOK); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
+			r := prepare(w, httptest.NewRequest("GET", "http://a.test/x", nil))
+			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, error(caddyhttp.Error(http.StatusNotFound, nil))))
+			err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+				w.WriteHeader(http.StatusNotFound)
+				return goOn(w)
+			}))
+			isPage := strings.HasPrefix(w.Body.String(), "HTTP ERROR 404")
+			if err != nil || w.Code != http.StatusNotFound || isPage != (name == "second status") {
+				t.Errorf("got %d %q, %v, want the handler's own 404, or the page if nothing follows", w.Code, w.Body, err)
+			}
+		})
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *reporting) ask(t *testing.T, method, uri string, fields ...string) test
 			testcaddy.ReadBody(t, res, "the config")
 			break
 		}
-		if !errors.Is(err, syscall.ECONNRESET) || time.Now().After(deadline) {
+		if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}

@@ -246,6 +246,7 @@ func TestReportThatCannotBeIsRefused(t *testing.T) {
 		want   string
 	}{
 		"partial":              {func(r *Report, _ *Address) { r.Partial = true }, "it is partial, because a limit or a filter left addresses out; give the whole report"},
+		"no capacity":          {func(r *Report, _ *Address) { r.Capacity = 0 }, "the capacity cannot be 0"},
 		"no time":              {func(r *Report, _ *Address) { r.Since = time.Time{} }, "since when"},
 		"time of another zone": {func(r *Report, _ *Address) { r.Since = at(1).In(time.FixedZone("", 3600)) }, "since when"},
 		"floor too high":       {func(r *Report, _ *Address) { r.Links.Own.Floor = 16 }, "own: with a capacity of 2, the numbers {30 16 {8 3 7 4 8}} cannot be"},
