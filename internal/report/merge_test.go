@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestMergedReportsKeepTheirBounds cuts streams of addresses over Caddys, and merges their reports in several orders and
+// TestMergedReportsKeepTheirBounds cuts streams of addresses over several Caddy instances, and merges their reports in several orders and
 // trees, as they are and in JSON.
 func TestMergedReportsKeepTheirBounds(t *testing.T) {
 	const misses = 9_000
