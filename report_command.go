@@ -110,7 +110,7 @@ func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
 		switch {
 		case fl.Changed(name) && fl.Bool("reset"):
 			return filter, fmt.Errorf("reset: it prints the whole report, because what is left out would be lost; leave out --%s", name)
-		case !fl.Changed(name) && (name != "limit" || fl.Bool("json") || fl.Bool("csv") || fl.Bool("reset")), name == "limit" && value == "0":
+		case !fl.Changed(name) && (name != "limit" || fl.Bool("json") || fl.Bool("csv")), name == "limit" && value == "0":
 			continue
 		}
 		if err := filter.Set(name, value); err != nil {

@@ -38,8 +38,7 @@ func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 
 // sameHost reports whether two authorities are the same, whatever the case and but for a default port.
 func sameHost(a, b string) bool {
-	a, b = withoutPort(a), withoutPort(b)
-	return a != "" && strings.EqualFold(a, b)
+	return strings.EqualFold(withoutPort(a), withoutPort(b))
 }
 
 // withoutPort returns an authority without a default port.
