@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // Offer is a representation that can be sent.
@@ -24,7 +22,7 @@ type Offer struct {
 type Offers []Offer
 
 // Choose returns the index of the offer that an Accept field asks for. Several lines of the field are joined with
-// commas. A malformed member is skipped. If no offer is acceptable, one that the client nearly names and does not refuse
+// commas. A member whose weight is invalid is skipped. If no offer is acceptable, one that the client nearly names and does not refuse
 // is chosen, else the first one.
 func (o Offers) Choose(field string) int {
 	if len(o) == 1 || field == "" {
@@ -116,16 +114,16 @@ func (p preference) isOver(q preference) bool {
 type mediaRange struct {
 	name    string // type/subtype in any case, with * for any
 	quality float32
-	params  bool // with parameters that no offer has, so that it nearly names one at best
+	params  bool // with parameters other than a charset, which no offer has: it nearly names one at best
 }
 
 // matches returns how precisely the name of r matches the types of an offer. It returns 0 if it does not.
 func (r *mediaRange) matches(o *Offer) int {
-	mainType, isRange := strings.CutSuffix(r.name, "*")
+	mainType, isRange := strings.CutSuffix(r.name, "/*")
 	switch {
-	case r.name == "*/*":
+	case mainType == "*" && isRange:
 		return anyType
-	case isRange && len(o.Types[0]) > len(mainType) && strings.EqualFold(o.Types[0][:len(mainType)], mainType):
+	case isRange && strings.EqualFold(mainType, o.Types[0][:strings.IndexByte(o.Types[0], '/')]):
 		return anySubtype
 	case r.isNamed(o.Types[0]), r.quality > 0 && slices.ContainsFunc(o.Types[1:], r.isNamed):
 		return exact
@@ -134,35 +132,25 @@ func (r *mediaRange) matches(o *Offer) int {
 	}
 }
 
-func (r *mediaRange) isNamed(mediaType string) bool {
-	return len(r.name) == len(mediaType) && strings.EqualFold(r.name, mediaType)
-}
+func (r *mediaRange) isNamed(mediaType string) bool { return strings.EqualFold(r.name, mediaType) }
 
 func hasSuffix(s, suffix string) bool {
 	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
 }
 
-// parseMediaRange parses a member of an Accept field, with its weight.
+// parseMediaRange parses a member of an Accept field. It fails if the weight is invalid. A name that is invalid matches
+// nothing.
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
 	r = mediaRange{name: name, quality: 1}
-	mainType, subtype, _ := strings.Cut(name, "/")
-	if !isToken(mainType) || !isToken(subtype) || mainType == "*" && subtype != "*" {
-		return r, false
-	}
 	for params != "" {
 		var param string
 		param, params = cutUnquoted(params, ';')
-		key, value, _ := strings.Cut(param, "=")
-		isQuoted := len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"'
-		switch {
-		case param == "":
-		case !isToken(key) || !isToken(value) && !isQuoted:
-			return r, false
-		case strings.EqualFold(key, "q"):
-			r.quality, ok = parseQuality(value) // whatever follows it is not part of the range
+		switch key, value, _ := strings.Cut(param, "="); {
+		case strings.EqualFold(key, "q"): // whatever follows the weight is not part of the range
+			r.quality, ok = parseQuality(value)
 			return r, ok
-		case !strings.EqualFold(key, "charset") || !strings.EqualFold(strings.Trim(value, `"`), "utf-8"):
+		case key != "" && !strings.EqualFold(key, "charset"):
 			r.params = true
 		}
 	}
@@ -173,28 +161,15 @@ func parseMediaRange(member string) (r mediaRange, ok bool) {
 // HttpURLConnection leaves it out.
 func parseQuality(s string) (float32, bool) {
 	q, err := strconv.ParseFloat(s, 32)
-	return float32(q), err == nil && q <= 1 && len(s) <= len("0.123") && strings.Trim(s, "0123456789.") == ""
+	return float32(q), err == nil && q >= 0 && q <= 1
 }
 
-// cutUnquoted cuts s around the first separator that is not in a quoted string, and trims what is before it (RFC 9110, section 5.6.3).
+// cutUnquoted cuts s around the first separator that is not in a quoted string, and trims what is before it (RFC 9110,
+// section 5.6.3).
 func cutUnquoted(s string, separator byte) (before, after string) {
-	end := strings.IndexByte(s, separator)
-	if end < 0 {
-		end = len(s)
-	}
-	if strings.IndexByte(s[:end], '"') >= 0 {
-		quoted := false
-		for end = 0; end < len(s) && (quoted || s[end] != separator); end++ {
-			switch c := s[end]; {
-			case c == '"':
-				quoted = !quoted
-			case c == '\\' && quoted:
-				end++
-			}
-		}
-		end = min(end, len(s))
+	end := 0
+	for quoted := false; end < len(s) && (quoted || s[end] != separator); end++ {
+		quoted = quoted != (s[end] == '"')
 	}
 	return strings.Trim(s[:end], " \t"), s[min(end+1, len(s)):]
 }
-
-func isToken(s string) bool { return httpguts.ValidHeaderFieldName(s) }
