@@ -67,7 +67,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 
 func writeReport(w http.ResponseWriter, s report.Report, ok bool) error {
 	if !ok {
-		return refuse(http.StatusNotFound, "no not_found handler has report enabled; give one the option report")
+		return refuse(http.StatusNotFound, "no not_found handler has had report enabled; give one the option report")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(s)

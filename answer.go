@@ -3,7 +3,6 @@ package notfound
 import (
 	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -97,10 +96,8 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 	switch vary := header["Vary"]; {
 	case vary == nil:
 		set("Vary", "Accept")
-	case httpguts.HeaderValuesContainsToken(vary, "Accept"), httpguts.HeaderValuesContainsToken(vary, "*"):
-		// nothing to add
-	default:
-		header["Vary"] = append(slices.Clip(vary), "Accept")
+	case !httpguts.HeaderValuesContainsToken(vary, "Accept") && !httpguts.HeaderValuesContainsToken(vary, "*"):
+		header.Add("Vary", "Accept")
 	}
 }
 

@@ -117,18 +117,9 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // addKeep adds a response matcher of the option keep, which stands on its line or in a block.
 func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
-	d.Next() // consume option name
-	for d.NextArg() || d.NextBlock(0) {
-		if name := d.Val(); name != "header" && name != "status" {
-			return d.Errf("keep: unknown matcher '%s'; the matchers are header and status", name)
-		}
-		d.NextSegment()
-	}
-
-	d.Reset()
 	matchers := make(map[string]caddyhttp.ResponseMatcher)
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
-		return fmt.Errorf("keep: %w", err)
+		return fmt.Errorf("keep takes the matchers header and status: %w", err)
 	}
 	if err := checkKeep(matchers["keep"]); err != nil {
 		d.Reset()

@@ -158,7 +158,6 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 		Listen:            []string{fl.String("listen")},
 		ReadHeaderTimeout: caddy.Duration(readTimeout),
 		ReadTimeout:       caddy.Duration(readTimeout),
-		IdleTimeout:       caddy.Duration(30 * time.Second),
 		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
 	}
 	if _, err := parseAddress("listen", server.Listen[0]); err != nil {
@@ -202,7 +201,6 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 				"method": caddyconfig.JSON(caddyhttp.MatchMethod{http.MethodGet, http.MethodHead}, nil),
 			}},
 			HandlersRaw: []json.RawMessage{caddyconfig.JSONModuleObject(caddyhttp.StaticResponse{StatusCode: "200"}, "handler", "static_response", nil)},
-			Terminal:    true,
 		})
 	}
 	server.Routes = append(server.Routes, caddyhttp.Route{

@@ -106,8 +106,6 @@ type Handler struct {
 	pages   *page.Maker
 	counter pageCounter
 	logger  *zap.Logger
-
-	reporting bool // registered with the report
 }
 
 // CaddyModule returns the Caddy module information.
@@ -155,8 +153,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
 	if h.Report {
-		missed.Register()
-		h.reporting = true
+		missed.Begin()
 	}
 	return nil
 }
@@ -179,18 +176,9 @@ func samplePlaceholders() page.Placeholders {
 	return repl
 }
 
-// Cleanup takes the handler off the report, which goes on for the handlers of the next config.
-func (h *Handler) Cleanup() error {
-	if h.reporting {
-		missed.Unregister()
-	}
-	return nil
-}
-
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
-	_ caddy.CleanerUpper          = (*Handler)(nil)
 	_ caddyfile.Unmarshaler       = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )

@@ -1,12 +1,10 @@
 package notfound
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -115,22 +113,11 @@ func checkMode(mode string) error {
 // checkKeep refuses a matcher that matches every 404 response, or none.
 func checkKeep(m caddyhttp.ResponseMatcher) error {
 	const instead = "write one as in header X-Error-Page *"
-	var statuses []string
-	for _, code := range m.StatusCode {
-		if code < 10 {
-			statuses = append(statuses, fmt.Sprintf("%dxx", code))
-		} else {
-			statuses = append(statuses, strconv.Itoa(code))
-		}
-	}
-	status := cmp.Or(strings.Join(statuses, " or "), "[]")
 	switch {
 	case !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil):
-		return fmt.Errorf("no 404 response has the status %s; leave the status out, and %s", status, instead)
-	case len(m.Headers) == 0 && len(m.StatusCode) > 0:
-		return fmt.Errorf("the matcher status %s would keep every 404 response; %s, or use replace none", status, instead)
+		return fmt.Errorf("no 404 response has one of the statuses %d; leave the status out, and %s", m.StatusCode, instead)
 	case len(m.Headers) == 0:
-		return fmt.Errorf("the matcher is empty and would keep every 404 response; %s, or use replace none", instead)
+		return fmt.Errorf("a matcher without a header field would keep every 404 response; %s, or use replace none", instead)
 	}
 
 	for field, values := range m.Headers {

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Offer is a representation that can be sent.
 type Offer struct {
 	// Types are the media types that ask for it, without parameters. The first is the one that is sent. The others are
-	// aliases, which count as much as the first where a client names them, and are none that it could refuse.
+	// aliases: a client that names one names the offer, but cannot refuse it by an alias.
 	Types []string
 
 	// Suffix is the structured suffix by which a client nearly names the offer (RFC 6839), as in `+json`; empty: none.
@@ -22,7 +24,7 @@ type Offer struct {
 type Offers []Offer
 
 // Choose returns the index of the offer that an Accept field asks for. Several lines of the field are joined with
-// commas. A member whose weight is invalid is skipped. If no offer is acceptable, one that the client nearly names and does not refuse
+// commas. A member whose name or weight is invalid is skipped. If no offer is acceptable, one that the client nearly names and does not refuse
 // is chosen, else the first one.
 func (o Offers) Choose(field string) int {
 	if len(o) == 1 || field == "" {
@@ -138,11 +140,13 @@ func hasSuffix(s, suffix string) bool {
 	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
 }
 
-// parseMediaRange parses a member of an Accept field. It fails if the weight is invalid. A name that is invalid matches
-// nothing.
+// parseMediaRange parses a member of an Accept field. It fails if the name or the weight is invalid.
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
 	r = mediaRange{name: name, quality: 1}
+	if mainType, subtype, _ := strings.Cut(name, "/"); !isToken(mainType) || !isToken(subtype) {
+		return r, false
+	}
 	for params != "" {
 		var param string
 		param, params = cutUnquoted(params, ';')
@@ -173,3 +177,5 @@ func cutUnquoted(s string, separator byte) (before, after string) {
 	}
 	return strings.Trim(s[:end], " \t"), s[min(end+1, len(s)):]
 }
+
+func isToken(s string) bool { return httpguts.ValidHeaderFieldName(s) }

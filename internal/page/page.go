@@ -26,7 +26,7 @@ import (
 )
 
 // Options are what pages are made of, apart from what is asked. Message, ContextPath, BaseURL, URI and Footer may have
-// placeholders. What they are for a request, or without placeholders, is made safe if the option's check would refuse it.
+// placeholders. A value that the option's check would refuse is made safe.
 type Options struct {
 	Message     string // empty, or blank for a request: the one that names the context path
 	ContextPath string // of the application that the page speaks for; empty: the root context
@@ -41,7 +41,7 @@ type Options struct {
 	Formats []string
 
 	// Template is the file of an html/template for the HTML representation; empty: the built-in page. It is tried with
-	// the placeholders of Sample. Logger takes what is wrong with it later.
+	// the placeholders of Sample. If the file changes, Logger gets the errors.
 	Template string
 	Sample   Placeholders
 	Logger   *zap.Logger
@@ -95,7 +95,6 @@ func (pg Page) fields() [5]field {
 type Maker struct {
 	message, contextPath, baseURL, uri, footer text
 	server                                     string
-	usual                                      string // the heading for GET; empty: it has placeholders
 	offered                                    []*format
 	offers                                     accept.Offers
 	template                                   *fileTemplate // nil: the built-in page
@@ -110,9 +109,6 @@ func NewMaker(o Options) (*Maker, error) {
 		uri:         newText(o.URI, func(s string) string { return s }), // it is made safe with what was asked
 		footer:      newText(o.Footer, cleanLine),
 		server:      cleanLine(o.Server),
-	}
-	if m.message.clean == nil && m.contextPath.clean == nil {
-		m.usual = m.heading(http.MethodGet, nil)
 	}
 	var err error
 	if m.offered, err = formatsOf(o.Formats); err != nil {
@@ -153,10 +149,7 @@ func (m *Maker) heading(method string, placeholders Placeholders) string {
 
 // Make makes the page for what was asked.
 func (m *Maker) Make(asked Asked, placeholders Placeholders) Page {
-	heading := m.usual
-	if heading == "" || asked.Method != http.MethodGet {
-		heading = m.heading(asked.Method, placeholders)
-	}
+	heading := m.heading(asked.Method, placeholders)
 	return Page{
 		Heading:      heading,
 		URI:          m.URI(asked, placeholders),
@@ -189,8 +182,8 @@ func (r Representation) Free() {
 	}
 }
 
-// Represent renders a page in the representation that an Accept field asks for, which is to be freed. HTML is rendered by
-// the user's template, if there is one.
+// Represent renders a page in the representation that an Accept field asks for. The caller frees it. HTML is rendered by the
+// user's template, if there is one.
 func (m *Maker) Represent(pg Page, accept string) Representation {
 	format := m.offered[m.offers.Choose(accept)]
 	r := Representation{Format: format.name, ContentType: format.contentType, Body: bodies.Get().(*bytes.Buffer)}

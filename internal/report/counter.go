@@ -31,31 +31,17 @@ type Miss struct {
 type Counter struct {
 	room int // for how many addresses of each kind, if not for capacity: tests do with less
 
-	mu        sync.Mutex
-	reporters int // handlers that are registered
-	since     time.Time
-	counted   bool // whether there is anything in the tables
-	tables    [NumLinks]table
+	mu     sync.Mutex
+	since  time.Time // zero: it has not begun
+	tables [NumLinks]table
 }
 
-// Register begins the report with the first handler that reports, unless it has begun.
-func (c *Counter) Register() {
+// Begin begins the report, unless it has begun.
+func (c *Counter) Begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reporters++
 	if c.since.IsZero() {
 		c.since = time.Now()
-	}
-}
-
-// Unregister keeps what is counted, for the handlers of the next config. Where nothing is, the report has not begun: the
-// config of the last handler may have failed to load.
-func (c *Counter) Unregister() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reporters--
-	if c.reporters == 0 && !c.counted {
-		c.since = time.Time{}
 	}
 }
 
@@ -64,21 +50,14 @@ func (c *Counter) Add(m Miss) {
 	var keyBytes [maxKey]byte
 	var linkBytes [3 * maxLink]byte // it is cut once it is percent-encoded
 	key, link := appendKey(keyBytes[:0], m.Host, m.Path), appendLink(linkBytes[:0], m.Referer)
-	if len(link) == 0 {
-		m.Link = None // or a report could lack a link that it says there was
-	}
 	now := time.Now().UnixNano()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.since.IsZero() { // a request of a config that is no longer there
-		c.since = time.Unix(0, now)
-	}
-	c.counted = true
 	c.tables[m.Link].add(key, link, m.Outcome, now, cmp.Or(c.room, capacity))
 }
 
-// Snapshot returns the report. It returns false if no handler ever reported.
+// Snapshot returns the report. It returns false if that has not begun.
 func (c *Counter) Snapshot() (Report, bool) { return c.read(false) }
 
 // Take returns the report as Snapshot does, and starts over. Every request is in the one report or in the next.
@@ -86,12 +65,9 @@ func (c *Counter) Take() (Report, bool) { return c.read(true) }
 
 func (c *Counter) read(startOver bool) (Report, bool) {
 	c.mu.Lock() // and do no more than copy, while requests wait
-	tables, since, ok := c.tables, c.since, c.reporters > 0 || c.counted
-	if startOver {
-		c.tables, c.counted, c.since = [NumLinks]table{}, false, time.Time{}
-		if c.reporters > 0 {
-			c.since = time.Now()
-		}
+	tables, since := c.tables, c.since
+	if startOver && !since.IsZero() {
+		c.tables, c.since = [NumLinks]table{}, time.Now()
 	} else {
 		for link := range tables {
 			t := &tables[link]
@@ -105,7 +81,7 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 		tables[link].addTo(&r, link)
 	}
 	r.sort()
-	return r, ok
+	return r, !since.IsZero()
 }
 
 // table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi: Efficient

@@ -7,11 +7,11 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// LinkOf says what a Referer makes of a request for an address, of which it takes the host, and the path with the query, as
-// they are on the page. Anybody can forge it. It is an own link if it has that host, or one of the other hosts by which
-// clients reach the same site. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that.
-// A Referer that is the address itself is not a link: scanners send it. Neither is one that is not an http or https URL with
-// a host.
+// LinkOf returns the kind of link that a Referer stands for. The host and the target, a path with its query, are those of
+// the missing address as they are on the page; others are further hosts by which clients reach the same site. A Referer with
+// one of these hosts is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed
+// that. A Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
+// URL with a host. Anybody can forge a Referer.
 func LinkOf(referer string, host, target string, others ...string) Link {
 	_, from, path, ok := splitReferer(referer)
 	isFrom := func(host string) bool { return sameHost(from, host) }
