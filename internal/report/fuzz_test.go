@@ -55,11 +55,8 @@ func FuzzReport(f *testing.F) {
 		if a.Count != 1 || a.Overcount != 0 || a.Outcomes != (Outcomes{Passed: 1}) || r.Links.all()[a.Link].Outcomes != a.Outcomes {
 			t.Errorf("got %+v, want one response that passed", r)
 		}
-		path, _, _ := strings.Cut(onPage, "?")
-		path, _, _ = strings.Cut(path, "%23")
-		want := uri.CutEncoded(strings.ToLower(host[:min(len(host), maxKey-1)])+" "+path, maxKey)
-		if got := a.Host + " " + a.Path; got != want {
-			t.Errorf("got the address %q, want %q", got, want)
+		if address := strings.ToLower(host) + onPage; !strings.HasPrefix(address, a.Host+a.Path) || strings.Contains(a.Path, "?") || len(a.Host+" "+a.Path) > maxKey {
+			t.Errorf("got the address %q %q of %q", a.Host, a.Path, address)
 		}
 
 		// a link is what the Referer begins with, without what is private
@@ -68,9 +65,6 @@ func FuzzReport(f *testing.F) {
 			if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !uri.ValidAuthority(u.Host) || len(a.LastLink) > maxLink || !strings.Contains(referer, u.Host) {
 				t.Errorf("the link %q of %q is parsed as %#v, %v", a.LastLink, referer, u, err)
 			}
-		}
-		if own := a.Link == Own; own && !strings.EqualFold(strings.Split(a.LastLink, "/")[2], host) && !strings.Contains(a.LastLink+host, ":") {
-			t.Errorf("%q is an own link to %q", a.LastLink, host)
 		}
 		checkPrinted(t, r)
 	})
