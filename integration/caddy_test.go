@@ -18,7 +18,7 @@ import (
 // names the functions of the handler that rely on it, which have to change if it fails with a new version of Caddy.
 //
 // That Caddy sorts a block's routes and merges neighbours, and that the state of a block is its own, is what parseCaddyfile
-// and groupOf rely on. TestSameMatcherTwice, TestNamedRouteHasItsPage and TestBlocksHaveGroupsOfTheirOwn fail without it.
+// and groupOf rely on. TestOneOfEachBlockTakesEffect and TestBlocksHaveGroupsOfTheirOwn fail without it.
 
 // observation is what a handler finds once the next one has returned.
 type observation struct {

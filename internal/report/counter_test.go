@@ -119,13 +119,13 @@ func TestNoCountIsLost(t *testing.T) {
 	}
 }
 
-// TestLastTimeDoesNotGoBack has two requests get the lock in the reverse of the order of their times.
-func TestLastTimeDoesNotGoBack(t *testing.T) {
+// TestLastTimeAndLastLinkStay has a request without a link, which gets the lock after one that came later.
+func TestLastTimeAndLastLinkStay(t *testing.T) {
 	var counted table
-	counted.add([]byte("a.test /x"), nil, Error, 2, 1)
+	counted.add([]byte("a.test /x"), []byte("http://b.test/"), Error, 2, 1)
 	counted.add([]byte("a.test /x"), nil, Error, 1, 1)
-	if got := counted.slots[0].last; got != 2 {
-		t.Errorf("it was missed last at %d, want 2", got)
+	if got := counted.slots[0]; got.last != 2 || got.link != "http://b.test/" {
+		t.Errorf("it was missed last at %d, by the link %q", got.last, got.link)
 	}
 }
 
@@ -138,8 +138,9 @@ func TestSinceIsWhenCountingBegan(t *testing.T) {
 		return time.Now()
 	}
 	c.Register()
-	c.Register()
 	began, _ := c.Snapshot()
+	later()
+	c.Register()
 	c.Unregister()
 	if r, ok := c.Snapshot(); !ok || began.Since.IsZero() || !r.Since.Equal(began.Since) {
 		t.Errorf("once one of two handlers has left, got the report since %s, %v, want %s", r.Since, ok, began.Since)

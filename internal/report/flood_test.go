@@ -43,7 +43,7 @@ func TestWhatCanBeCorrectedIsNeverDrowned(t *testing.T) {
 				var c Counter
 				for i := range tt.size {
 					for n := range sites * links {
-						if i%(tt.size/followed) == 0 {
+						if (i+1)%(tt.size/followed) == 0 {
 							host := fmt.Sprintf("site%d.test", n/links)
 							c.Add(missOf(host, fmt.Sprint("/own/", n%links), fmt.Sprint("https://", host, "/page/", random.IntN(50))))
 							c.Add(missOf(host, fmt.Sprint("/other/", n%links), fmt.Sprint("https://blog.example/", random.IntN(50))))

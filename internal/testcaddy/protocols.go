@@ -31,7 +31,7 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	s := Start(t, caddyfile.String(),
 		"storage file_system "+t.TempDir(), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")
 	addrTLS := "127.0.0.1:" + port
-	for _, addr := range Listeners(t) {
+	for _, addr := range listeners(t) {
 		if addr != addrTLS {
 			s.Addr = addr
 		}
@@ -168,17 +168,14 @@ func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Body = &closeBoth{res.Body, func() { stop(); conn.Close() }}
+	res.Body = closing{res.Body, func() error { stop(); return conn.Close() }}
 	return res, nil
 }
 
-// closeBoth is a body that closes its connection first, or it would read what is left of itself.
-type closeBoth struct {
-	io.ReadCloser
-	close func()
+// closing is a body that closes its connection, and does not read what is left of itself before.
+type closing struct {
+	io.Reader
+	close func() error
 }
 
-func (c *closeBoth) Close() error {
-	c.close()
-	return c.ReadCloser.Close()
-}
+func (c closing) Close() error { return c.close() }
