@@ -259,8 +259,8 @@ func TestGeneratedSites(t *testing.T) {
 	known := strings.NewReplacer("BACKEND", testcaddy.Backend(t, generatedBackend), "ROOT", filepath.Dir(file), "SILENT", testcaddy.Directive(t, silent))
 	watching := testcaddy.Directive(t, watch)
 	port, watchedPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
-	responses := make(map[bool]int) // by whether they are pages
-	const batch = 200               // of sites of one Caddy
+	responses := make(map[bool]int)                         // by whether they are pages
+	const batch = 200                                       // of sites of one Caddy
 	for first := 0; first < *generatedSites; first += 200 { // of one Caddy
 		var sites []*generatedSite
 		var caddyfile strings.Builder
