@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"math"
 	"net/url"
@@ -21,15 +20,11 @@ func FuzzReport(f *testing.F) {
 	f.Add("/x#access_token=secret", "a.test", "https://b.test/x%23access_token=secret")
 	f.Add("b.test/x?y", "", "x:me:secret@b.test/x")
 	f.Add("/x", strings.Repeat("a", 299), "https://"+strings.Repeat("b", 400)+"/<")
-	f.Add("/x?y", "[2001:DB8::1]:81", "android-app://com.example/")
 	f.Add("alert(1)://x/", "", "javascript://b.test/%0aalert(1)")
 	f.Add("", strings.Repeat("a", 400), strings.Repeat("b", 400)+"://b.test/")
 	f.Add("//b.test/x", "a.test", "/relative?https://b.test/")
 	f.Add("/<?x#y", "A.test:80", "https://me:secret@a.TEST:443/%3C?x")
-	f.Add("/x", "[::1]", "http://[::1]:80/blog")
-	f.Add("?x", "a.test", "http://a.test/?x")
 	f.Add("://", " ", "")
-	f.Add("/://", " ", "")
 
 	f.Fuzz(func(t *testing.T, target, host, referer string) {
 		if !uri.ValidAuthority(host) {
@@ -112,7 +107,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkPrinted checks that what is printed does nothing to a terminal, and nothing in a spreadsheet.
+// checkPrinted checks that what is printed does nothing to a terminal.
 func checkPrinted(t *testing.T, r Report) {
 	t.Helper()
 	var table strings.Builder
@@ -122,17 +117,6 @@ func checkPrinted(t *testing.T, r Report) {
 	for _, printed := range []string{text(t, r), table.String()} {
 		if strings.ContainsFunc(strings.ReplaceAll(printed, "\n", ""), func(r rune) bool { return r < ' ' || r > '~' || r == '?' }) {
 			t.Errorf("%q is printed", printed)
-		}
-	}
-	rows, err := csv.NewReader(strings.NewReader(table.String())).ReadAll()
-	if err != nil || len(rows) != 1+len(r.Addresses) {
-		t.Errorf("got the rows %q, %v", rows, err)
-	}
-	for _, row := range rows {
-		for _, cell := range row {
-			if cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) || strings.Contains(cell, ";") {
-				t.Errorf("the cell %q is a formula", cell)
-			}
 		}
 	}
 }

@@ -94,10 +94,7 @@ func (s *Server) raw(t testing.TB, method, request string) (Response, io.ReadClo
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(conn)
-	return ReadResponse(t, r, method, fmt.Sprintf("%.200q", request)), struct {
-		io.Reader
-		io.Closer
-	}{r, conn}
+	return ReadResponse(t, r, method, fmt.Sprintf("%.200q", request)), closing{r, conn.Close}
 }
 
 // Response is a response that was read to its end.
