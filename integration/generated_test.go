@@ -102,11 +102,12 @@ func (s *generatedSite) expand(symbol string, depth int) string {
 	case symbol == "directive" && depth > 8:
 		symbol = "leaf"
 	}
-	productions := grammar[symbol]
-	return symbolPattern.ReplaceAllStringFunc(productions[s.IntN(len(productions))], func(found string) string {
+	return symbolPattern.ReplaceAllStringFunc(s.of(grammar[symbol]), func(found string) string {
 		return s.expand(found[1:len(found)-1], depth+1)
 	})
 }
+
+func (s *generatedSite) of(choices []string) string { return choices[s.IntN(len(choices))] }
 
 // namedRoute returns the name of a route, perhaps of one that the site has already.
 func (s *generatedSite) namedRoute(depth int) string {
@@ -278,8 +279,7 @@ func TestGeneratedSites(t *testing.T) {
 		client, watchedClient := testcaddy.HTTP11(t, "127.0.0.1:"+port), testcaddy.HTTP11(t, "127.0.0.1:"+watchedPort)
 		for i, s := range sites {
 			for range 6 {
-				method := []string{"GET", "GET", "HEAD", "POST"}[s.IntN(4)]
-				uri := "http://" + s.name + ".test" + grammar["path"][s.IntN(len(grammar["path"]))]
+				method, uri := s.of([]string{"GET", "GET", "HEAD", "POST"}), "http://"+s.name+".test"+s.of(grammar["path"])
 				var with, without, came string
 				difference := "not asked yet"
 				for tries := 0; difference != "" && tries < 4; tries++ { // Caddy alone answers otherwise from time to time
