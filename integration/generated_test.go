@@ -222,9 +222,8 @@ func (s *generatedSite) difference(method, uri, with, without, came string) stri
 
 // generatedBackend answers as a path says.
 func generatedBackend(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
+	h, status, contentType, content := w.Header(), 200, "text/html", "<h1>theirs</h1>"
 	h.Set("X-User", "me")
-	status, contentType, content := 200, "text/html", "<h1>theirs</h1>"
 	switch r.URL.Path {
 	case "/json":
 		status, contentType = 404, "application/json"
@@ -256,8 +255,8 @@ func generatedBackend(w http.ResponseWriter, r *http.Request) {
 // TestGeneratedSites makes sites at random, and has each of them with not_found and, in its place, with a directive that
 // watches. What the client gets is the page, or exactly what it gets from the other site.
 func TestGeneratedSites(t *testing.T) {
-	file := testcaddy.TempFile(t, "file.txt", strings.Repeat("a file ", 100))
-	known := strings.NewReplacer("BACKEND", testcaddy.Backend(t, generatedBackend), "ROOT", filepath.Dir(file), "SILENT", testcaddy.Directive(t, silent))
+	root := filepath.Dir(testcaddy.TempFile(t, "file.txt", strings.Repeat("a file ", 100)))
+	known := strings.NewReplacer("BACKEND", testcaddy.Backend(t, generatedBackend), "ROOT", root, "SILENT", testcaddy.Directive(t, silent))
 	watching := testcaddy.Directive(t, watch)
 	port, watchedPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
 	responses := make(map[bool]int)                         // by whether they are pages
