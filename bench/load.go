@@ -30,13 +30,12 @@ type sample struct {
 
 // measure runs the sites of each group, and loads one at a time, each once in each round.
 func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (results, error) {
-	ctx, cancel := context.WithCancel(ctx)
 	b, err := newBench(ctx)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
 	defer b.close()
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the servers
 
 	up, err := b.start(ctx, &upstream)
@@ -96,21 +95,14 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 				return found, err
 			}
 			defer conn.Close()
-			fields := "Host: " + s.addrs[0] + "\r\n"
-			if s.group.many {
-				fields += "Referer: " + base + "/\r\n" // the report has most to do for an own link
-			}
-			if s.accept != "" {
-				fields += "Accept: " + s.accept + "\r\n"
-			}
-			clients[i] = &http1Client{conn, bufio.NewReader(conn), fields}
+			clients[i] = s.http1Client(conn, base)
 		} else {
 			if i%(l.inFlight/4) == 0 {
 				shared = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols), DisableCompression: true}
 				shared.Protocols.SetHTTP2(true)
 				defer shared.CloseIdleConnections()
 			}
-			clients[i] = &http2Client{shared, base, s.accept}
+			clients[i] = s.http2Client(shared, base)
 		}
 		if err := s.exchange(clients[i], body); err != nil { // so that what a connection costs is not measured
 			return found, err
@@ -152,6 +144,40 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 	return sample{float64(after-before) / float64(time.Microsecond) / n, n / elapsed.Seconds()}, err
 }
 
+// client sends a request, and has one in flight.
+type client func(target string) (*http.Response, error)
+
+// http1Client has one connection, and takes less time than an http.Transport.
+func (s *runningSite) http1Client(conn net.Conn, base string) client {
+	fields := " HTTP/1.1\r\nHost: " + s.addrs[0] + "\r\n"
+	if s.group.many {
+		fields += "Referer: " + base + "/\r\n" // the report has most to do for an own link
+	}
+	if s.accept != "" {
+		fields += "Accept: " + s.accept + "\r\n"
+	}
+	r := bufio.NewReader(conn)
+	return func(target string) (*http.Response, error) {
+		if _, err := io.WriteString(conn, "GET "+target+fields+"\r\n"); err != nil {
+			return nil, err
+		}
+		return http.ReadResponse(r, nil)
+	}
+}
+
+func (s *runningSite) http2Client(transport *http.Transport, base string) client {
+	return func(target string) (*http.Response, error) {
+		request, err := http.NewRequest(http.MethodGet, base+target, nil)
+		if err != nil {
+			return nil, err
+		}
+		if s.accept != "" {
+			request.Header.Set("Accept", s.accept)
+		}
+		return transport.RoundTrip(request)
+	}
+}
+
 // exchange sends a request, and compares the response. body is what it has to be for the group's target.
 func (s *runningSite) exchange(c client, body string) error {
 	target := s.group.target
@@ -161,52 +187,17 @@ func (s *runningSite) exchange(c client, body string) error {
 			body = strings.Replace(body, s.group.target, target, 1)
 		}
 	}
-	resp, err := c.get(target)
+	resp, err := c(target)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", target, err)
+		return err
 	}
 	if resp.StatusCode != s.group.status || string(got) != body {
 		return fmt.Errorf("got %s and\n%s\nwant status %d and\n%s", resp.Status, got, s.group.status, body)
 	}
 	return nil
-}
-
-// client has one request in flight.
-type client interface {
-	get(target string) (*http.Response, error)
-}
-
-// http1Client has one connection, and takes less time than an http.Transport.
-type http1Client struct {
-	conn   net.Conn
-	r      *bufio.Reader
-	fields string
-}
-
-func (c *http1Client) get(target string) (*http.Response, error) {
-	if _, err := c.conn.Write([]byte("GET " + target + " HTTP/1.1\r\n" + c.fields + "\r\n")); err != nil {
-		return nil, err
-	}
-	return http.ReadResponse(c.r, nil)
-}
-
-type http2Client struct {
-	transport    *http.Transport
-	base, accept string
-}
-
-func (c *http2Client) get(target string) (*http.Response, error) {
-	request, err := http.NewRequest(http.MethodGet, c.base+target, nil)
-	if err != nil {
-		return nil, err
-	}
-	if c.accept != "" {
-		request.Header.Set("Accept", c.accept)
-	}
-	return c.transport.RoundTrip(request)
 }

@@ -72,17 +72,18 @@ func newGroupResult(g *group, measured string, samples map[string][][]sample) gr
 
 // newFigures compares samples with those of the reference in the same rounds.
 func newFigures(samples, reference []sample) (f figures) {
-	var cpu, ratio, rate, rateRatio []float64
-	for i, s := range samples {
-		cpu = append(cpu, s.cpu)
-		ratio = append(ratio, s.cpu/reference[i].cpu)
-		rate = append(rate, s.rate)
-		rateRatio = append(rateRatio, s.rate/reference[i].rate)
+	of := func(figure func(sample) float64) (median, standardError, ratio, ratioError float64) {
+		var values, ratios []float64
+		for i, s := range samples {
+			values = append(values, figure(s))
+			ratios = append(ratios, figure(s)/figure(reference[i]))
+		}
+		median, standardError = medianOf(values)
+		ratio, ratioError = medianOf(ratios)
+		return median, standardError, ratio, ratioError
 	}
-	f.CPU, f.CPUError = medianOf(cpu)
-	f.Ratio, f.RatioError = medianOf(ratio)
-	f.Rate, f.RateError = medianOf(rate)
-	f.RateRatio, f.RateRatioError = medianOf(rateRatio)
+	f.CPU, f.CPUError, f.Ratio, f.RatioError = of(func(s sample) float64 { return s.cpu })
+	f.Rate, f.RateError, f.RateRatio, f.RateRatioError = of(func(s sample) float64 { return s.rate })
 	return f
 }
 

@@ -47,6 +47,7 @@ func newBench(ctx context.Context) (*bench, error) {
 	return b, b.writeCertificate()
 }
 
+// footer is that of the page.
 func (b *bench) footer() string { return "Powered by Caddy " + b.version }
 
 // certificate is the file of the certificate and its key.
@@ -72,9 +73,8 @@ func (b *bench) writeCertificate() error {
 
 // server is a process with some sites.
 type server struct {
-	pid    int
-	log    *os.File
-	exited chan struct{}
+	pid int
+	log *os.File
 }
 
 // runningSite is a site of a server, with one address in clear text and one with TLS.
@@ -103,25 +103,22 @@ func (b *bench) start(ctx context.Context, g *group) (sites []*runningSite, err 
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte(b.config(g, sites)), 0o600)); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cores, b.caddy, "run", "--config", file)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=" + strconv.Itoa(1+strings.Count(g.cores, ",")), "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
+	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cores, b.caddy, "run", "--config", file)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=" + strconv.Itoa(1+strings.Count(g.cores, ",")), "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{pid: cmd.Process.Pid, log: log, exited: make(chan struct{})}
-	b.running.Go(func() {
-		_ = cmd.Wait() // it is killed, or its log says why it ended
-		close(s.exited)
-	})
+	b.running.Go(func() { _ = cmd.Wait() }) // it is killed, or its log says why it ended
+	s := &server{pid: cmd.Process.Pid, log: log}
 	for _, site := range sites {
 		site.server = s
 		for _, addr := range site.addrs {
-			if err := s.awaitListener(addr); err != nil {
+			if err := awaitListener(addr); err != nil {
 				return nil, fmt.Errorf("starting %s: %w\n%s", site.name, err, s.logged())
 			}
 		}
@@ -130,17 +127,13 @@ func (b *bench) start(ctx context.Context, g *group) (sites []*runningSite, err 
 	return sites, nil
 }
 
-func (s *server) awaitListener(addr string) (err error) {
-	for range 1000 {
+func awaitListener(addr string) (err error) {
+	for range 500 {
 		var conn net.Conn
 		if conn, err = net.Dial("tcp", addr); err == nil {
 			return conn.Close()
 		}
-		select {
-		case <-s.exited:
-			return errors.New("it exited")
-		case <-time.After(20 * time.Millisecond):
-		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	return err
 }
@@ -160,12 +153,9 @@ func (s *server) cpu() (total time.Duration, err error) {
 	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
-		if err != nil {
-			return 0, err
-		}
 		var ns time.Duration
-		if _, err := fmt.Sscan(string(b), &ns); err != nil {
-			return 0, err
+		if _, scanErr := fmt.Sscan(string(b), &ns); err != nil || scanErr != nil {
+			return 0, errors.Join(err, scanErr)
 		}
 		total += ns
 	}

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,153 +13,105 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// The tests in this file are about Caddy alone: what not_found relies on without Caddy's documentation saying so. Each
-// names the functions of the handler that rely on it, which have to change if it fails with a new version of Caddy.
+// TestWhatCaddyDoes is about Caddy alone: what not_found relies on without Caddy's documentation saying so. Each case names
+// the functions of the handler that rely on it, which have to change if it fails with a new version of Caddy. OBSERVER is
+// where a handler observes the next ones.
 //
 // That Caddy sorts a block's routes and merges neighbours, and that the state of a block is its own, is what parseCaddyfile
-// and groupOf rely on. TestSameMatcherTwice, TestNamedRouteHasItsPage and TestBlocksHaveGroupsOfTheirOwn fail without it.
-
-// observation is what a handler finds once the next one has returned.
-type observation struct {
-	calls          string      // of the methods of its response writer
-	before, header http.Header // when it was called, and when the status was written
-	panicked       any
-
-	unhandled   any // the variable
-	intercepted any // the placeholder of intercept
+// and groupOf rely on. TestOneOfEachBlockTakesEffect and TestBlocksHaveGroupsOfTheirOwn fail without it.
+func TestWhatCaddyDoes(t *testing.T) {
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if w.Header()["Date"] = nil; r.URL.Path == "/breaks" {
+			w.WriteHeader(http.StatusNotFound)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	})
+	const intercept, gone = "intercept {\n@gone status 410\nhandle_response @gone {\n", "\n}\n}\n"
+	cases := map[string]struct{ site, want string }{
+		// isUnhandled, isUnanswered, reachedEnd and setHandled
+		"GET the end of the chain":     {"OBSERVER", " unhandled"},
+		"GET the end within handle":    {"OBSERVER\nhandle {\nrespond /other no\n}", " unhandled"},
+		"GET an empty response":        {"OBSERVER\nrespond 200", "WriteHeader 200"},
+		"GET a handler without a word": {"OBSERVER\nhandle {\n" + testcaddy.Directive(t, silent) + "\n}", ""},
+		// isBareStatus and errorOfRoute
+		"GET the end of the routes of a 404": {"error 404\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 404"},
+		"GET the end of the routes of a 500": {"error 500\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 500"},
+		// isIntercepted, reachedEnd and isDecided
+		"GET intercept takes a response": {"route {\nOBSERVER\n" + intercept + "respond own" + gone + "respond 410\n}", "WriteHeader 200 Content-Type intercepted:410"},
+		"GET within its response route":  {intercept + "OBSERVER" + gone + "respond 410", " intercepted:410"},
+		"GET intercept takes none":       {"route {\nOBSERVER\n" + intercept + gone + "respond 200\n}", "WriteHeader 200"},
+		// isUnanswered
+		"GET intercept of no answer":  {"route {\nOBSERVER\n" + intercept + gone + "}", "WriteHeader 0 unhandled intercepted:0"},
+		"GET templates of no answer":  {"route {\nOBSERVER\ntemplates\n}", "WriteHeader 200 Content-Length unhandled"},
+		"HEAD templates of no answer": {"route {\nOBSERVER\ntemplates\n}", "WriteHeader 200 unhandled"},
+		// restoreSiteHeader
+		"GET a backend without Server": {"OBSERVER\nreverse_proxy " + app, "WriteHeader 200 -Server Content-Length Via"},
+		// serve
+		"GET a backend that breaks off": {"OBSERVER\nrewrite /breaks\nreverse_proxy " + app, "WriteHeader 404 -Server Via panicked"},
+	}
+	sites := make(map[string]string)
+	observed := make(map[string]chan string)
+	for name, tt := range cases {
+		observed[name] = make(chan string, 1)
+		sites[name] = strings.ReplaceAll(tt.site, "OBSERVER", observer(t, observed[name])) + "\n# without not_found"
+	}
+	s, hosts := testcaddy.StartSites(t, "", sites)
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			method, _, _ := strings.Cut(name, " ")
+			s.Do(t, method, "http://"+hosts[name]+"/")
+			if got := <-observed[name]; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
 }
 
-// observe returns a directive that observes the next handlers, whose response it discards.
-func observe(t *testing.T) (directive string, observations <-chan observation) {
-	seen := make(chan observation, 1)
+// observer returns a directive that says what the next handlers do, and discards it: with which status and which changes of
+// the header they respond, whether they panic as net/http does to abort, the variable unhandled, and the placeholder of intercept.
+func observer(t *testing.T, observed chan<- string) (directive string) {
 	return testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
-		d := &discarding{header: w.Header().Clone()}
-		o := observation{before: w.Header().Clone()}
+		d := &discarding{before: w.Header(), header: w.Header().Clone()}
 		defer func() {
-			repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-			o.panicked = recover()
-			o.calls, o.header = strings.Join(d.calls, ", "), d.written
-			o.unhandled = caddyhttp.GetVar(r.Context(), "unhandled")
-			o.intercepted, _ = repl.Get("http.intercept.status_code")
-			seen <- o
+			if recover() == http.ErrAbortHandler {
+				d.seen += " panicked"
+			}
+			if caddyhttp.GetVar(r.Context(), "unhandled") == true {
+				d.seen += " unhandled"
+			}
+			if status, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get("http.intercept.status_code"); ok {
+				d.seen += fmt.Sprint(" intercepted:", status)
+			}
+			observed <- d.seen
 		}()
 		return next.ServeHTTP(d, r)
-	}), seen
+	})
 }
 
 // discarding is a response writer that passes nothing on.
 type discarding struct {
-	header, written http.Header // the latter is that of the status
-	calls           []string
+	before, header http.Header
+	seen           string
 }
 
-func (w *discarding) Header() http.Header { return w.header }
+func (w *discarding) Header() http.Header         { return w.header }
+func (w *discarding) Write(p []byte) (int, error) { return len(p), nil }
+func (w *discarding) FlushError() error           { return nil }
 
 func (w *discarding) WriteHeader(status int) {
-	w.calls, w.written = append(w.calls, fmt.Sprint("WriteHeader ", status)), w.header.Clone()
-}
-
-func (w *discarding) Write(p []byte) (int, error) {
-	w.calls = append(w.calls, fmt.Sprintf("Write %q", p))
-	return len(p), nil
-}
-
-func (w *discarding) FlushError() error {
-	w.calls = append(w.calls, "Flush")
-	return nil
-}
-
-// TestCaddyMarksTheEndOfTheChain has requests reach the end of the chain, and handlers answer before it.
-func TestCaddyMarksTheEndOfTheChain(t *testing.T) {
-	// isUnhandled, isUnanswered, reachedEnd and setHandled rely on it
-	observed, observations := observe(t)
-	s := testcaddy.Start(t, "http://a.test:0 {\nlog\n"+observed+"\nhandle /handle {\nrespond /other no\n}\nrespond /answered 200\nhandle /silent {\n"+
-		testcaddy.Directive(t, silent)+"\n}\n}")
-	for path, want := range map[string]any{"/": true, "/handle": true, "/answered": nil, "/silent": nil} {
-		s.Get(t, "http://a.test"+path)
-		if got := (<-observations).unhandled; got != want {
-			t.Errorf("%s: the variable unhandled is %v, want %v", path, got, want)
+	var changed []string
+	for name := range w.before {
+		if w.header[name] == nil {
+			changed = append(changed, " -"+name)
 		}
 	}
-	for _, entry := range s.Logs.WaitFor(t, "NOP", 2) {
-		if uri := entry["request"].(map[string]any)["uri"]; uri != "/" && uri != "/handle" {
-			t.Errorf("the access log calls %s a NOP", uri)
+	for name, values := range w.header {
+		if values != nil && !slices.Equal(values, w.before[name]) {
+			changed = append(changed, " "+name)
 		}
 	}
-	s.Logs.WaitFor(t, "handled request", 2)
-}
-
-// TestCaddyEndsErrorRoutesWithTheBareStatus has error routes that handle nothing.
-func TestCaddyEndsErrorRoutesWithTheBareStatus(t *testing.T) {
-	// isBareStatus and errorOfRoute rely on it
-	observed, observations := observe(t)
-	s := testcaddy.Start(t, "http://a.test:0 {\nerror /404 404\nerror 500\nhandle_errors {\n"+observed+"\nheader X-Site yes\nrespond /other no\n}\n}")
-	for path, want := range map[string]string{"/404": "WriteHeader 404", "/": "WriteHeader 500"} {
-		s.Get(t, "http://a.test"+path)
-		if o := <-observations; o.calls != want || o.unhandled != nil || !maps.EqualFunc(o.header, o.before, slices.Equal) {
-			t.Errorf("%s: it calls %s with the header %v, and the variable unhandled is %v, want %s with %v alone", path, o.calls, o.header, o.unhandled, want, o.before)
-		}
-	}
-}
-
-// TestInterceptSetsItsStatusCode has intercept take a response, take none, and find that nothing answered.
-func TestInterceptSetsItsStatusCode(t *testing.T) {
-	// isIntercepted, reachedEnd and isDecided rely on it
-	around, afterwards := observe(t)
-	inside, observations := observe(t)
-	s := testcaddy.Start(t, "http://a.test:0 {\nroute {\n"+around+"\nintercept {\n@gone status 410\nhandle_response @gone {\n"+inside+"\n}\n}\nrespond /gone 410\nrespond /ok 200\n}\n}")
-	for path, want := range map[string]any{"/gone": http.StatusGone, "/ok": nil, "/nothing": 0} {
-		s.Get(t, "http://a.test"+path)
-		if path == "/gone" {
-			if o := <-observations; o.intercepted != want || o.unhandled != nil {
-				t.Errorf("in a response route, http.intercept.status_code is %v, want %v, and the variable unhandled is %v, want none", o.intercepted, want, o.unhandled)
-			}
-		}
-		if got := (<-afterwards).intercepted; got != want {
-			t.Errorf("%s: http.intercept.status_code is %v, want %v", path, got, want)
-		}
-	}
-}
-
-// TestMiddlewaresTurnNoAnswerIntoAStatus has those of Caddy that buffer a response find that nothing answered.
-func TestMiddlewaresTurnNoAnswerIntoAStatus(t *testing.T) {
-	// isUnanswered relies on it
-	observed, observations := observe(t)
-	s := testcaddy.Start(t, "http://intercept.test:0 {\nroute {\n"+observed+"\nintercept {\n@gone status 410\nhandle_response @gone {\n}\n}\n}\n}\n"+
-		"http://templates.test:0 {\nroute {\n"+observed+"\ntemplates\n}\n}")
-	for host, want := range map[string]string{"intercept": "WriteHeader 0", "templates": "WriteHeader 200"} {
-		for _, method := range []string{"GET", "HEAD"} {
-			s.Do(t, method, "http://"+host+".test/")
-			length := map[string]string{"templates GET": "0"}[host+" "+method]
-			o := <-observations
-			calls, _, _ := strings.Cut(o.calls, ", Write \"\"")
-			if calls != want || o.header.Get("Content-Length") != length || o.unhandled != true {
-				t.Errorf("%s, %s: it calls %s with the Content-Length %q, and the variable unhandled is %v", host, method, o.calls, o.header.Get("Content-Length"), o.unhandled)
-			}
-		}
-	}
-}
-
-// TestReverseProxyRemovesTheServer has an upstream that sends no header field of its own.
-func TestReverseProxyRemovesTheServer(t *testing.T) {
-	// restoreSiteHeader relies on it
-	observed, observations := observe(t)
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil })
-	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+app+"\n}")
-	s.Get(t, "http://a.test/")
-	o := <-observations
-	if o.before.Get("Server") == "" || o.header["Server"] != nil {
-		t.Errorf("before WriteHeader, reverse_proxy makes %v of the header %v, want no Server", o.header, o.before)
-	}
-}
-
-// TestReverseProxyAbortsAsNetHTTPDoes has an upstream break off in the body of its response.
-func TestReverseProxyAbortsAsNetHTTPDoes(t *testing.T) {
-	// serve relies on it
-	observed, observations := observe(t)
-	s := testcaddy.Start(t, "http://a.test:0 {\n"+observed+"\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
-	s.Get(t, "http://a.test/breaks")
-	if o := <-observations; o.panicked != http.ErrAbortHandler || !strings.HasPrefix(o.calls, "WriteHeader 404, ") {
-		t.Errorf("after %s, it panics with %v, want http.ErrAbortHandler", o.calls, o.panicked)
-	}
+	slices.Sort(changed)
+	w.seen += fmt.Sprint("WriteHeader ", status) + strings.Join(changed, "")
 }

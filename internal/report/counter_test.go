@@ -11,10 +11,16 @@ import (
 	"time"
 )
 
-// miss counts a request for a path of a.test, with a link to it unless the Referer is empty.
+// missOf returns a request for an address, with the kind of link that a Referer makes of it.
+func missOf(host, path, referer string) Miss {
+	return Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path)}
+}
+
+// miss counts a request for a path of a.test.
 func (c *Counter) miss(path, referer string, o Outcome) {
-	host, target := "a.test", path
-	c.Add(Miss{Host: host, Path: target, Referer: referer, Link: LinkOf(referer, host, target), Outcome: o})
+	m := missOf("a.test", path, referer)
+	m.Outcome = o
+	c.Add(m)
 }
 
 // paths returns the paths of a kind of link, in the order of the report.
@@ -31,8 +37,7 @@ func (r *Report) paths(link Link) (paths []string) {
 func TestNewAddressTakesASlotWithTheLowestCount(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
-		c := Counter{room: 1 + random.IntN(12)}
-		few := 1 + random.IntN(30)
+		c, few := Counter{room: 1 + random.IntN(12)}, 1+random.IntN(30)
 		for n := range 200 {
 			path := fmt.Sprint("/", min(random.IntN(few), random.IntN(few)))
 			if random.IntN(3) == 0 {
@@ -86,18 +91,14 @@ func TestNoCountIsLost(t *testing.T) {
 			}
 		})
 	}
-	done := make(chan struct{})
+	var done atomic.Bool
 	go func() {
 		counting.Wait()
-		close(done)
+		done.Store(true)
 	}()
 	var count, sum uint64
 	for running := true; running; taken.Add(1) {
-		select {
-		case <-done:
-			running = false
-		default:
-		}
+		running = !done.Load()
 		read, _ := c.Snapshot()
 		if err := read.check(); err != nil && !read.Since.IsZero() {
 			t.Error(err)
@@ -118,6 +119,16 @@ func TestNoCountIsLost(t *testing.T) {
 	}
 }
 
+// TestLastTimeAndLastLinkStay has a request without a link, which gets the lock after one that came later.
+func TestLastTimeAndLastLinkStay(t *testing.T) {
+	var counted table
+	counted.add([]byte("a.test /x"), []byte("http://b.test/"), Error, 2, 1)
+	counted.add([]byte("a.test /x"), nil, Error, 1, 1)
+	if got := counted.slots[0]; got.last != 2 || got.link != "http://b.test/" {
+		t.Errorf("it was missed last at %d, by the link %q", got.last, got.link)
+	}
+}
+
 // TestSinceIsWhenCountingBegan takes a report, and counts for a handler of a config that has gone.
 func TestSinceIsWhenCountingBegan(t *testing.T) {
 	var c Counter
@@ -127,6 +138,13 @@ func TestSinceIsWhenCountingBegan(t *testing.T) {
 		return time.Now()
 	}
 	c.Register()
+	began, _ := c.Snapshot()
+	later()
+	c.Register()
+	c.Unregister()
+	if r, ok := c.Snapshot(); !ok || began.Since.IsZero() || !r.Since.Equal(began.Since) {
+		t.Errorf("once one of two handlers has left, got the report since %s, %v, want %s", r.Since, ok, began.Since)
+	}
 	c.miss("/x", "", Error)
 	c.Unregister()
 	first, ok := c.Take()

@@ -15,33 +15,33 @@ import (
 // trees, as they are and in JSON.
 func TestMergedReportsKeepTheirBounds(t *testing.T) {
 	const misses = 9_000
-	for name, address := range map[string]func(r *rand.Rand, caddy, n int) string{
+	for name, address := range map[string]func(r *rand.Rand, instance, n int) string{
 		"Zipf": func(r *rand.Rand, _, _ int) string {
 			return fmt.Sprint(rand.NewZipf(r, 1.1, 1, 2_000).Uint64())
 		},
-		"flood": func(r *rand.Rand, caddy, n int) string {
+		"flood": func(r *rand.Rand, instance, n int) string {
 			if r.IntN(4) == 0 {
 				return fmt.Sprintf("frequent/%d", r.IntN(10))
 			}
-			return fmt.Sprintf("%d/%d", caddy, n)
+			return fmt.Sprintf("%d/%d", instance, n)
 		},
-		"disjoint": func(r *rand.Rand, caddy, _ int) string {
-			return fmt.Sprintf("%d/%d", caddy, min(r.IntN(300), r.IntN(300)))
+		"disjoint": func(r *rand.Rand, instance, _ int) string {
+			return fmt.Sprintf("%d/%d", instance, min(r.IntN(300), r.IntN(300)))
 		},
 		"equal": func(_ *rand.Rand, _, n int) string { return fmt.Sprint(n % 150) },
 		"few":   func(r *rand.Rand, _, _ int) string { return fmt.Sprint(r.IntN(20)) },
 	} {
-		for _, caddys := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
-			t.Run(fmt.Sprint(name, "/", caddys), func(t *testing.T) {
+		for _, instances := range []int{2, 3, 6, 16} {
+			t.Run(fmt.Sprint(name, "/", instances), func(t *testing.T) {
 				t.Parallel()
-				r := rand.New(rand.NewPCG(uint64(caddys), uint64(len(name))))
-				counters := make([]Counter, caddys)
+				r := rand.New(rand.NewPCG(uint64(instances), uint64(len(name))))
+				counters := make([]Counter, instances)
 				for i := range counters {
 					counters[i].room = 20 + r.IntN(20)
 				}
 				var counts [NumLinks]map[string]uint64 // by path
 				for n := range misses {
-					i := min(r.IntN(caddys), r.IntN(caddys)) // some have more to do
+					i := min(r.IntN(instances), r.IntN(instances)) // some have more to do
 					path, referer := "/"+address(r, i, n), [...]string{"http://a.test/blog", "http://b.test/", ""}[r.IntN(int(NumLinks))]
 					if referer != "" {
 						referer += fmt.Sprint(n)
@@ -53,17 +53,15 @@ func TestMergedReportsKeepTheirBounds(t *testing.T) {
 					counts[link][path]++
 					counters[i].miss(path, referer, Outcome(r.IntN(int(NumOutcomes))))
 				}
-				reports := make([]Report, caddys)
+				reports := make([]Report, instances)
 				for i := range counters {
 					reports[i], _ = counters[i].Take()
 				}
 
 				merged := merge(t, reports...)
-				for link, total := range merged.Links.all() {
-					section := Report{Capacity: merged.Capacity, Addresses: slices.DeleteFunc(slices.Clone(merged.Addresses), func(a Address) bool { return a.Link != Link(link) })}
-					checkBounds(t, section, *total, counts[link])
+				for link := range NumLinks {
+					checkBounds(t, merged, link, counts[link])
 				}
-				checkTotals(t, merged, misses, reports)
 				for range 2 {
 					r.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
 					if again := merge(t, reports...); !reflect.DeepEqual(again, merged) {
@@ -122,17 +120,17 @@ func mergeTree(t *testing.T, r *rand.Rand, reports []Report) Report {
 	return read
 }
 
-// checkBounds checks addresses of one kind of link against how often each path was missed.
-func checkBounds(t *testing.T, r Report, total Total, counts map[string]uint64) {
+// checkBounds checks the addresses of one kind of link against how often each path was missed.
+func checkBounds(t *testing.T, r Report, link Link, counts map[string]uint64) {
 	t.Helper()
-	found := make(map[string]bool)
-	for i, a := range r.Addresses {
+	found, total := make(map[string]bool), r.Links.all()[link]
+	for _, a := range r.Addresses {
+		if a.Link != link {
+			continue
+		}
 		found[a.Path] = true
 		if n := counts[a.Path]; n < a.Count-a.Overcount || n > a.Count {
 			t.Errorf("%s: got %d, of which %d may be too much; it was missed %d times", a.Path, a.Count, a.Overcount, n)
-		}
-		if i > 0 && a.Count > r.Addresses[i-1].Count {
-			t.Errorf("%s is more frequent than the one before it", a.Path)
 		}
 	}
 	for path, n := range counts {
@@ -142,29 +140,8 @@ func checkBounds(t *testing.T, r Report, total Total, counts map[string]uint64) 
 	}
 }
 
-func checkTotals(t *testing.T, merged Report, misses uint64, reports []Report) {
-	t.Helper()
-	want := Report{Since: merged.Since, Capacity: reports[0].Capacity}
-	for _, r := range reports {
-		want.Capacity = min(want.Capacity, r.Capacity)
-		if r.Since.Before(want.Since) {
-			t.Errorf("it is the report since %s, and one of %s is in it", merged.Since, r.Since)
-		}
-		for link, sum := range want.Links.all() {
-			total := r.Links.all()[link]
-			sum.Count, sum.Floor, misses = sum.Count+total.Count, sum.Floor+total.Floor, misses-total.Count
-			for o, n := range sum.Outcomes.all() {
-				*n += *total.Outcomes.all()[o]
-			}
-		}
-	}
-	if merged.Links != want.Links || merged.Capacity != want.Capacity || merged.Partial || misses != 0 {
-		t.Errorf("got the totals %+v with the capacity %d, want %+v and %d; %d misses are lost", merged.Links, merged.Capacity, want.Links, want.Capacity, misses)
-	}
-}
-
 func withoutLastLinks(r Report) Report {
-	r.Addresses = slices.Clone(r.Addresses)
+	r = clone([]Report{r})[0]
 	for i := range r.Addresses {
 		r.Addresses[i].LastLink = ""
 	}
@@ -192,11 +169,13 @@ var (
 		Links: Totals{
 			Own:   Total{Count: 7, Outcomes: Outcomes{Unanswered: 2, Response: 5}},
 			Other: Total{Count: 1, Outcomes: Outcomes{Error: 1}},
+			None:  Total{Count: 1, Outcomes: Outcomes{Error: 1}},
 		},
 		Addresses: []Address{
 			{Link: Own, Host: "c.test", Path: "/y", Count: 5, Outcomes: Outcomes{Response: 5}, LastLink: "http://c.test/2", First: at(9), Last: at(9)},
 			{Link: Own, Host: "a.test", Path: "/x", Count: 2, Outcomes: Outcomes{Unanswered: 2}, LastLink: "http://a.test/0", First: at(8), Last: at(21)},
 			{Link: Other, Host: "", Path: "urn:x", Count: 1, Outcomes: Outcomes{Error: 1}, LastLink: "https://b.test", First: at(8), Last: at(8)},
+			{Link: None, Host: "a.test", Path: "/x", Count: 1, Outcomes: Outcomes{Error: 1}, LastLink: "http://b.test/", First: at(7), Last: at(7)},
 		},
 	}
 )
@@ -207,14 +186,14 @@ func TestMerge(t *testing.T) {
 		Links: Totals{
 			Own:   Total{Count: 37, Floor: 10, Outcomes: Outcomes{10, 3, 12, 4, 8}},
 			Other: Total{Count: 1, Outcomes: Outcomes{Error: 1}},
-			None:  Total{Count: 1, Outcomes: Outcomes{Passed: 1}},
+			None:  Total{Count: 2, Outcomes: Outcomes{Error: 1, Passed: 1}},
 		},
 		Addresses: []Address{
 			{Link: Own, Host: "a.test", Path: "/x", Count: 22, Overcount: 4, Outcomes: Outcomes{3, 2, 3, 4, 6}, LastLink: "http://a.test/0", First: at(8), Last: at(21)},
 			{Link: Own, Host: "c.test", Path: "/y", Count: 15, Overcount: 10, Outcomes: Outcomes{Response: 5}, LastLink: "http://c.test/2", First: at(9), Last: at(9)},
 			{Link: Own, Host: "a.test", Path: "/y", Count: 10, Overcount: 9, Outcomes: Outcomes{Error: 1}, LastLink: "http://a.test/1", First: at(12), Last: at(12)},
 			{Link: Other, Host: "", Path: "urn:x", Count: 1, Outcomes: Outcomes{Error: 1}, LastLink: "https://b.test", First: at(8), Last: at(8)},
-			{Link: None, Host: "a.test", Path: "/x", Count: 1, Outcomes: Outcomes{Passed: 1}, First: at(13), Last: at(13)},
+			{Link: None, Host: "a.test", Path: "/x", Count: 2, Outcomes: Outcomes{Error: 1, Passed: 1}, LastLink: "http://b.test/", First: at(7), Last: at(13)},
 		},
 	}
 	for _, reports := range [][]Report{{full, small}, {small, full}} {
@@ -245,29 +224,31 @@ func TestReportThatCannotBeIsRefused(t *testing.T) {
 		change func(r *Report, a *Address)
 		want   string
 	}{
-		"partial":              {func(r *Report, _ *Address) { r.Partial = true }, "it is partial, because a limit or a filter left addresses out; give the whole report"},
-		"no capacity":          {func(r *Report, _ *Address) { r.Capacity = 0 }, "the capacity cannot be 0"},
-		"no time":              {func(r *Report, _ *Address) { r.Since = time.Time{} }, "since when"},
-		"time of another zone": {func(r *Report, _ *Address) { r.Since = at(1).In(time.FixedZone("", 3600)) }, "since when"},
-		"floor too high":       {func(r *Report, _ *Address) { r.Links.Own.Floor = 16 }, "own: with a capacity of 2, the numbers {30 16 {8 3 7 4 8}} cannot be"},
-		"outcomes too few":     {func(r *Report, _ *Address) { r.Links.None.Outcomes.Passed = 0 }, "none: with a capacity of 2, the numbers"},
-		"count below floor":    {func(r *Report, a *Address) { r.Links.Own.Floor, a.Count, a.Overcount = 15, 14, 9 }, impossible},
-		"overcount too high":   {func(_ *Report, a *Address) { a.Overcount = 11 }, impossible},
-		"address too rare":     {func(_ *Report, a *Address) { a.Outcomes.Error = 0 }, impossible},
-		"outcomes that wrap":   {func(_ *Report, a *Address) { a.Outcomes = Outcomes{most, 17, 0, 0, 0} }, impossible},
-		"addresses missing":    {func(r *Report, _ *Address) { r.Addresses = r.Addresses[1:] }, "own: addresses are missing, which were missed 20 times"},
-		"no addresses":         {func(r *Report, _ *Address) { r.Addresses = nil }, "own: addresses are missing, which were missed 30 times"},
-		"link missing":         {func(_ *Report, a *Address) { a.LastLink = "" }, impossible},
-		"link of a script":     {func(_ *Report, a *Address) { a.LastLink = "javascript:alert(1)" }, impossible},
-		"link that acts":       {func(_ *Report, a *Address) { a.LastLink = "http://a.test/\x1b[2J" }, impossible},
-		"host that acts":       {func(_ *Report, a *Address) { a.Host = "a.test\x1b[2J" }, `"a.test\x1b[2J/x" is not an address as a report has it`},
-		"host in capitals":     {func(_ *Report, a *Address) { a.Host = "A.test" }, "is not an address"},
-		"path that acts":       {func(_ *Report, a *Address) { a.Path = "/\u009b31m" }, `"a.test/\u009b31m" is not an address`},
-		"path with markup":     {func(_ *Report, a *Address) { a.Path = "/<b>" }, "is not an address"},
-		"path in the host":     {func(_ *Report, a *Address) { a.Path = "x" }, "is not an address"},
-		"path too long":        {func(_ *Report, a *Address) { a.Path = "/" + long }, "is not an address"},
-		"address there twice":  {func(r *Report, _ *Address) { r.Addresses[1].Path = "/x" }, "own, a.test/x: it is there twice"},
-		"first after last":     {func(_ *Report, a *Address) { a.First = at(21) }, impossible},
+		"partial":               {func(r *Report, _ *Address) { r.Partial = true }, "it is partial, because a limit or a filter left addresses out; give the whole report"},
+		"no capacity":           {func(r *Report, _ *Address) { r.Capacity = 0 }, "the capacity cannot be 0"},
+		"no time":               {func(r *Report, _ *Address) { r.Since = time.Time{} }, "since when"},
+		"time of another zone":  {func(r *Report, _ *Address) { r.Since = at(1).In(time.FixedZone("", 3600)) }, "since when"},
+		"floor too high":        {func(r *Report, _ *Address) { r.Links.Own.Floor = 16 }, "own: with a capacity of 2, the numbers {30 16 {8 3 7 4 8}} cannot be"},
+		"outcomes too few":      {func(r *Report, _ *Address) { r.Links.None.Outcomes.Passed = 0 }, "none: with a capacity of 2, the numbers"},
+		"count below floor":     {func(r *Report, _ *Address) { r.Links.Own.Floor = 11 }, impossible},
+		"count above total":     {func(_ *Report, a *Address) { a.Count, a.Overcount, a.Outcomes = 31, 10, Outcomes{Error: 21} }, impossible},
+		"overcount too high":    {func(_ *Report, a *Address) { a.Overcount, a.Outcomes = 11, Outcomes{Error: 9} }, impossible},
+		"nothing but overcount": {func(r *Report, _ *Address) { r.Addresses[1].Overcount, r.Addresses[1].Outcomes = 10, Outcomes{} }, impossible},
+		"address too rare":      {func(_ *Report, a *Address) { a.Outcomes.Error = 0 }, impossible},
+		"outcomes that wrap":    {func(_ *Report, a *Address) { a.Outcomes = Outcomes{most, 17, 0, 0, 0} }, impossible},
+		"addresses missing":     {func(r *Report, _ *Address) { r.Addresses = r.Addresses[1:] }, "own: addresses are missing, which were missed 20 times"},
+		"link missing":          {func(_ *Report, a *Address) { a.LastLink = "" }, impossible},
+		"link of a script":      {func(_ *Report, a *Address) { a.LastLink = "javascript:alert(1)" }, impossible},
+		"link that acts":        {func(_ *Report, a *Address) { a.LastLink = "http://a.test/\x1b[2J" }, impossible},
+		"host that acts":        {func(_ *Report, a *Address) { a.Host = "a.test\x1b[2J" }, `"a.test\x1b[2J/x" is not an address as a report has it`},
+		"host in capitals":      {func(_ *Report, a *Address) { a.Host = "A.test" }, "is not an address"},
+		"path that acts":        {func(_ *Report, a *Address) { a.Path = "/\u009b31m" }, `"a.test/\u009b31m" is not an address`},
+		"path with markup":      {func(_ *Report, a *Address) { a.Path = "/<b>" }, "is not an address"},
+		"path in the host":      {func(_ *Report, a *Address) { a.Path = "x" }, "is not an address"},
+		"path too long":         {func(_ *Report, a *Address) { a.Path = "/" + long }, "is not an address"},
+		"address there twice":   {func(r *Report, _ *Address) { r.Addresses[1].Path = "/x" }, "own, a.test/x: it is there twice"},
+		"no first time":         {func(_ *Report, a *Address) { a.First = time.Time{} }, impossible},
+		"first after last":      {func(_ *Report, a *Address) { a.First = at(21) }, impossible},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := clone([]Report{full})[0]
@@ -318,15 +299,12 @@ func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 		"\x1b[2J":                           "invalid character '\\x1b'",
 		"{} {}":                             "invalid character '{' after top-level value",
 		`{"error": "no not_found handler"}`: other + `json: unknown field "error"`,
-		`{"since":"2026-01-02T03:04:05Z","count":0,"capacity":1000,"floor":0,"addresses":[]}`: other + `json: unknown field "count"`,
-		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[]}`:                     other + "it lacks a kind of link",
-		with(`"none":{`, `"typed":{`):               other + `json: unknown field "typed"`,
-		with(`"passed":0,`, `"passed":0,"kept":0,`): other + `json: unknown field "kept"`,
-		with(`"link":"own"`, `"link":"mine"`):       other + `link: "mine" is not a kind of link; it is own, other or none`,
-		with(`"link":"own"`, `"link":7`):            other,
-		with(`"count":7`, `"count":-7`):             other + "json: cannot unmarshal number -7",
-		with(`2026-01-02T03:04:01Z`, `\u001b[2J`):   other + "parsing time",
-		with(`,"none":{"count":0,"floor":0,"outcomes":{"unanswered":0,"error":0,"response":0,"passed":0,"replaceable":0}}`, ``): other + "it lacks a kind of link",
+		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[]}`: other + "it lacks a kind of link",
+		with(`"passed":0,`, `"passed":0,"kept":0,`):                       other + `json: unknown field "kept"`,
+		with(`"link":"own"`, `"link":"mine"`):                             other + `link: "mine" is not a kind of link; it is own, other or none`,
+		with(`"count":7`, `"count":-7`):                                   other + "json: cannot unmarshal number -7",
+		with(`2026-01-02T03:04:01Z`, `\u001b[2J`):                         other + "parsing time",
+		with(`,"none":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0}}`, ``): other + "it lacks a kind of link",
 	} {
 		if _, err := Parse([]byte(body)); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
 			t.Errorf("%q: got the error %v, want %s", body, err, want)

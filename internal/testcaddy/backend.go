@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/fcgi"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -65,6 +66,32 @@ func AcceptTCP(t testing.TB, serve func(net.Conn)) (addr string) {
 	return ln.Addr().String()
 }
 
+// FastCGI starts a FastCGI responder, as PHP is one, until the test ends.
+func FastCGI(t testing.TB, h http.HandlerFunc) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go fcgi.Serve(ln, h)
+	return ln.Addr().String()
+}
+
+// StallingFastCGI starts a FastCGI responder that begins a 404 page and never ends it. It reports each connection that
+// Caddy closes.
+func StallingFastCGI(t testing.TB) (addr string, closed <-chan struct{}) {
+	t.Helper()
+	report := make(chan struct{}, 10)
+	return AcceptTCP(t, func(conn net.Conn) {
+		const stdout = "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\n<h1>theirs"
+		// FCGI_STDOUT of request 1
+		conn.Write(append([]byte{1, 6, 0, 1, 0, byte(len(stdout)), 0, 0}, stdout...))
+		io.Copy(io.Discard, conn)
+		report <- struct{}{}
+	}), report
+}
+
 // Endless is a body that never ends.
 type Endless struct{}
 
@@ -72,131 +99,102 @@ var filler = bytes.Repeat([]byte{'x'}, 32<<10)
 
 func (Endless) Read(p []byte) (int, error) { return copy(p, filler), nil }
 
-// MissingPage is a backend that answers every request with a 404 page of its own. The path says what kind of page:
-//
-//	/length                with Content-Length
-//	/gzip                  compressed
-//	/chunked               without Content-Length, in several pieces
-//	/trailers              with a trailer that is announced
-//	/unannounced-trailers  with one that is not
-//	/both-trailers         with one of each, and nothing else
-//	/none                  without content and without Content-Type
-//	/missing-type          without Content-Type
-//	/early-hints           after a 103
-//	/medium                of 200 KiB, which is drained
-//	/large                 of 1 GiB, which is not
-//	/endless               without an end
-//	/stalls                that stops in the middle
-//	/stalls-at-once        that stops after its header
-//	/breaks                that breaks off in the middle
-//
-// Anything else is a page without content.
+// MissingPage is a backend that answers every request with a 404 page of its own. The path says what kind of page. One that
+// is not below is a page without content.
 func MissingPage(w http.ResponseWriter, r *http.Request) {
 	// Not to answer early: reverse_proxy would read a body of unknown length and close it at the same time.
 	_, _ = io.Copy(io.Discard, r.Body)
 
-	flush := func() { _ = http.NewResponseController(w).Flush() }
 	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Server", "theirs")
-	h.Set("Set-Cookie", "a=1")
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Traceparent", "00-1-2-03")
+	for _, field := range [][2]string{{"Content-Type", "text/html; charset=utf-8"}, {"Server", "theirs"}, {"Set-Cookie", "a=1"},
+		{"Access-Control-Allow-Origin", "*"}, {"Traceparent", "00-1-2-03"}} {
+		h.Set(field[0], field[1])
+	}
+	begin := func(fields ...string) {
+		for i := 0; i < len(fields); i += 2 {
+			h.Set(fields[i], fields[i+1])
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}
+	flush := func() { _ = http.NewResponseController(w).Flush() }
 	const theirs = "<h1>theirs</h1>"
+	isHEAD := r.Method == http.MethodHead
 
 	switch r.URL.Path {
-	case "/length":
-		h.Set("Content-Length", fmt.Sprint(len(theirs)))
-		h.Set("ETag", `"theirs"`)
-		w.WriteHeader(http.StatusNotFound)
+	case "/length": // with Content-Length
+		begin("Content-Length", fmt.Sprint(len(theirs)), "ETag", `"theirs"`)
 		io.WriteString(w, theirs)
-	case "/gzip":
-		h.Set("Content-Encoding", "gzip")
-		w.WriteHeader(http.StatusNotFound)
+	case "/gzip": // compressed
+		begin("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		io.WriteString(z, strings.Repeat(theirs, 1000))
 		z.Close()
-	case "/chunked":
-		w.WriteHeader(http.StatusNotFound)
+	case "/chunked": // without Content-Length, in several pieces
+		begin()
 		for range 10 {
 			io.WriteString(w, theirs)
 			flush()
 		}
-	case "/trailers":
-		h.Set("Trailer", "X-Announced")
-		w.WriteHeader(http.StatusNotFound)
+	case "/trailers": // with a trailer that is announced
+		begin("Trailer", "X-Announced")
 		io.WriteString(w, theirs)
 		flush()
 		h.Set("X-Announced", "1")
-	case "/unannounced-trailers":
-		w.WriteHeader(http.StatusNotFound)
+	case "/unannounced-trailers": // with one that is not
+		begin()
 		io.WriteString(w, theirs)
 		flush()
 		h.Set(http.TrailerPrefix+"X-Unannounced", "1")
-	case "/both-trailers":
-		h.Set("Trailer", "X-Announced")
-		w.WriteHeader(http.StatusNotFound)
+	case "/both-trailers": // with one of each, and nothing else
+		begin("Trailer", "X-Announced")
 		flush()
 		h.Set("X-Announced", "1")
 		h.Set(http.TrailerPrefix+"X-Unannounced", "1")
-	case "/none":
+	case "/none": // without content and without Content-Type
 		h.Del("Content-Type")
-		w.WriteHeader(http.StatusNotFound)
-	case "/missing-type":
+		begin()
+	case "/missing-type": // without Content-Type
 		h["Content-Type"] = nil
-		w.WriteHeader(http.StatusNotFound)
+		begin()
 		io.WriteString(w, theirs)
-	case "/early-hints":
+	case "/early-hints": // after a 103
 		h.Set("Link", "</style.css>; rel=preload")
 		w.WriteHeader(http.StatusEarlyHints)
 		h.Del("Link")
-		w.WriteHeader(http.StatusNotFound)
+		begin()
 		io.WriteString(w, theirs)
-	case "/medium":
-		h.Set("Content-Length", fmt.Sprint(200<<10))
-		w.WriteHeader(http.StatusNotFound)
+	case "/medium": // which is drained
+		begin("Content-Length", fmt.Sprint(200<<10))
 		io.CopyN(w, Endless{}, 200<<10)
-	case "/large":
-		h.Set("Content-Length", fmt.Sprint(1<<30))
-		w.WriteHeader(http.StatusNotFound)
-		if r.Method != http.MethodHead {
+	case "/large": // which is not
+		begin("Content-Length", fmt.Sprint(1<<30))
+		if !isHEAD {
 			io.CopyN(w, Endless{}, 1<<30)
 		}
 	case "/endless":
-		w.WriteHeader(http.StatusNotFound)
-		if r.Method != http.MethodHead {
+		begin()
+		if !isHEAD {
 			io.Copy(w, Endless{})
 		}
-	case "/stalls":
-		h.Set("Content-Length", "1000")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, theirs)
+	case "/stalls", "/stalls-at-once", "/breaks": // in the middle, or after its header
+		if r.URL.Path == "/stalls-at-once" {
+			begin()
+		} else {
+			begin("Content-Length", "1000")
+			io.WriteString(w, theirs)
+		}
 		flush()
-		stall(r)
-	case "/stalls-at-once":
-		w.WriteHeader(http.StatusNotFound)
-		flush()
-		stall(r)
-	case "/breaks":
-		h.Set("Content-Length", "1000")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, theirs)
-		flush()
-		if r.Method != http.MethodHead { // or the proxy would take the connection for idle
+		if isHEAD { // or the proxy would take the connection for idle
+			return
+		}
+		if r.URL.Path == "/breaks" {
 			panic(http.ErrAbortHandler)
 		}
+		select {
+		case <-r.Context().Done(): // the proxy ends the exchange, after its read_timeout
+		case <-time.After(timeout):
+		}
 	default:
-		w.WriteHeader(http.StatusNotFound)
-	}
-}
-
-// stall waits until the proxy ends an exchange, which it does after its read_timeout, or for longer than that may take.
-func stall(r *http.Request) {
-	if r.Method == http.MethodHead {
-		return // or the proxy would take the connection for idle
-	}
-	select {
-	case <-r.Context().Done():
-	case <-time.After(timeout):
+		begin()
 	}
 }

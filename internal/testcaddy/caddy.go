@@ -98,7 +98,7 @@ func (s *Server) Reload(t testing.TB, config []byte) {
 	if err := caddy.Load(config, true); err != nil {
 		t.Fatalf("loading the config: %v\n%s", err, config)
 	}
-	s.Addr = Listeners(t)[0]
+	s.Addr = listeners(t)[0]
 	s.Client = HTTP11(t, s.Addr)
 }
 
@@ -145,8 +145,8 @@ func AdaptErr(caddyfile string) ([]byte, error) {
 	return config, err
 }
 
-// Listeners returns the addresses that the running Caddy listens on.
-func Listeners(t testing.TB) (addrs []string) {
+// listeners returns the addresses that the running Caddy listens on.
+func listeners(t testing.TB) (addrs []string) {
 	t.Helper()
 	app, err := caddy.ActiveContext().App("http")
 	if err != nil {

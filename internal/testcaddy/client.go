@@ -2,7 +2,6 @@ package testcaddy
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -70,34 +69,32 @@ func (s *Server) Connect(t testing.TB) net.Conn {
 // because the response to HEAD has no body.
 func (s *Server) Raw(t testing.TB, method, request string) Response {
 	t.Helper()
-	conn := s.Connect(t)
-	defer conn.Close()
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
-	return ReadResponse(t, bufio.NewReader(conn), method, fmt.Sprintf("%.200q", request))
+	res, conn := s.raw(t, method, request)
+	conn.Close()
+	return res
 }
 
 // Only sends a request byte for byte, which must have Connection: close, and checks that one response comes back and
 // nothing else.
 func (s *Server) Only(t testing.TB, method, request string) Response {
 	t.Helper()
-	what := fmt.Sprintf("%.200q", request)
-	conn := s.Connect(t)
+	res, conn := s.raw(t, method, request)
 	defer conn.Close()
+	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
+		t.Errorf("%.200q: after the response there is %.200q, %v", request, rest, err)
+	}
+	return res
+}
+
+// raw also returns what follows the response.
+func (s *Server) raw(t testing.TB, method, request string) (Response, io.ReadCloser) {
+	t.Helper()
+	conn := s.Connect(t)
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	wire, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	r := bufio.NewReader(bytes.NewReader(wire))
-	res := ReadResponse(t, r, method, what)
-	if rest, _ := io.ReadAll(r); len(rest) > 0 {
-		t.Errorf("%s: after the response there is %.200q", what, rest)
-	}
-	return res
+	r := bufio.NewReader(conn)
+	return ReadResponse(t, r, method, fmt.Sprintf("%.200q", request)), closing{r, conn.Close}
 }
 
 // Response is a response that was read to its end.

@@ -43,12 +43,10 @@ func MemoryInUse() int64 {
 func CheckMemory(t testing.TB, before, limit int64) {
 	t.Helper()
 	rise := MemoryInUse() - before
-	for deadline := time.Now().Add(timeout); rise > limit && time.Now().Before(deadline); rise = MemoryInUse() - before {
+	for deadline := time.Now().Add(timeout); rise > limit; rise = MemoryInUse() - before {
+		if time.Now().After(deadline) {
+			t.Fatalf("the memory in use rose by %d KiB, want at most %d", rise>>10, limit>>10)
+		}
 		time.Sleep(100 * time.Millisecond)
-	}
-	if rise > limit {
-		t.Errorf("the memory in use rose by %d KiB, want at most %d", rise>>10, limit>>10)
-	} else {
-		t.Logf("the memory in use rose by %d KiB", rise>>10)
 	}
 }

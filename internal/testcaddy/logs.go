@@ -1,7 +1,6 @@
 package testcaddy
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,9 +18,7 @@ type Logs struct {
 	Output string // the line of a log block that has Caddy write here
 
 	mu      sync.Mutex
-	lines   []byte // which nothing has asked for yet
 	entries []Entry
-	added   chan struct{} // closed when there is another entry
 }
 
 // Entry is an entry of a log, as it is in JSON.
@@ -36,7 +33,7 @@ func (e Entry) Host() string {
 
 // NewLogs returns logs that a Caddyfile can have Caddy write to, until the test ends.
 func NewLogs(t testing.TB) *Logs {
-	l := &Logs{added: make(chan struct{})}
+	l := new(Logs)
 	name := fmt.Sprintf("%s %p", t.Name(), l)
 	l.Output = "output test " + strconv.Quote(name)
 	logsByName.Store(name, l)
@@ -46,46 +43,26 @@ func NewLogs(t testing.TB) *Logs {
 
 // Write adds an entry, which is a line of JSON.
 func (l *Logs) Write(line []byte) (int, error) {
+	var e Entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		panic(fmt.Sprintf("log line %q: %v", line, err))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines = append(l.lines, line...)
-	close(l.added)
-	l.added = make(chan struct{})
+	l.entries = append(l.entries, e)
 	return len(line), nil
 }
 
 // Select returns the entries so far for which a function returns true.
-func (l *Logs) Select(t testing.TB, match func(Entry) bool) []Entry {
-	t.Helper()
-	entries, _ := l.selected(t, match)
-	return entries
-}
-
-// selected also returns a channel that is closed when there is another entry.
-func (l *Logs) selected(t testing.TB, match func(Entry) bool) (entries []Entry, added chan struct{}) {
-	t.Helper()
+func (l *Logs) Select(_ testing.TB, match func(Entry) bool) (entries []Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.parse(t)
 	for _, e := range l.entries {
 		if match(e) {
 			entries = append(entries, e)
 		}
 	}
-	return entries, l.added
-}
-
-// parse makes entries of the lines.
-func (l *Logs) parse(t testing.TB) {
-	t.Helper()
-	for line := range bytes.Lines(l.lines) {
-		var e Entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatalf("log line %q: %v", line, err)
-		}
-		l.entries = append(l.entries, e)
-	}
-	l.lines = l.lines[:0]
+	return entries
 }
 
 // WaitFor waits until there are n entries with a message, and returns all of them. Caddy writes to its logs after
@@ -103,18 +80,14 @@ func (l *Logs) WaitForHost(t testing.TB, message, host string, n int) []Entry {
 
 func (l *Logs) wait(t testing.TB, n int, message string, match func(Entry) bool) []Entry {
 	t.Helper()
-	deadline := time.After(timeout)
-	for {
-		entries, added := l.selected(t, match)
-		if len(entries) >= n {
-			return entries
-		}
-		select {
-		case <-added:
-		case <-deadline:
+	entries := l.Select(t, match)
+	for deadline := time.Now().Add(timeout); len(entries) < n; entries = l.Select(t, match) {
+		if time.Now().After(deadline) {
 			t.Fatalf("got %d log entries %q, want %d", len(entries), message, n)
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
+	return entries
 }
 
 var logsByName sync.Map

@@ -31,7 +31,7 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	s := Start(t, caddyfile.String(),
 		"storage file_system "+t.TempDir(), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")
 	addrTLS := "127.0.0.1:" + port
-	for _, addr := range Listeners(t) {
+	for _, addr := range listeners(t) {
 		if addr != addrTLS {
 			s.Addr = addr
 		}
@@ -63,24 +63,17 @@ func HTTP11Once(addr string) *Client {
 
 // HTTP11 returns a client that speaks HTTP/1.1 in clear text.
 func HTTP11(t testing.TB, addr string) *Client {
-	transport := transportTo(t, addr)
-	transport.Protocols.SetHTTP1(true)
-	return newClient("HTTP/1.1", "http", transport)
+	return newClient("HTTP/1.1", "http", transportTo(t, addr, (*http.Protocols).SetHTTP1))
 }
 
 // H2C returns a client that speaks HTTP/2 in clear text.
 func H2C(t testing.TB, addr string) *Client {
-	transport := transportTo(t, addr)
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	return newClient("HTTP/2.0 in clear text", "http", transport)
+	return newClient("HTTP/2.0 in clear text", "http", transportTo(t, addr, (*http.Protocols).SetUnencryptedHTTP2))
 }
 
 // HTTP2 returns a client that speaks HTTP/2 over TLS.
 func HTTP2(t testing.TB, addr string) *Client {
-	transport := transportTo(t, addr)
-	transport.Protocols.SetHTTP2(true)
-	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-	return newClient("HTTP/2.0", "https", transport)
+	return newClient("HTTP/2.0", "https", transportTo(t, addr, (*http.Protocols).SetHTTP2))
 }
 
 // HTTP3 returns a client that speaks HTTP/3.
@@ -104,15 +97,17 @@ func newClient(name, scheme string, transport http.RoundTripper) *Client {
 	}}
 }
 
-// transportTo returns a transport whose connections all lead to one address. It speaks no version of HTTP yet.
-func transportTo(t testing.TB, addr string) *http.Transport {
+// transportTo returns a transport whose connections all lead to one address, and speak one protocol.
+func transportTo(t testing.TB, addr string, speak func(*http.Protocols, bool)) *http.Transport {
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		},
 		DisableCompression: true,
 		Protocols:          new(http.Protocols),
+		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 	}
+	speak(transport.Protocols, true)
 	t.Cleanup(transport.CloseIdleConnections)
 	return transport
 }
@@ -168,17 +163,14 @@ func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Body = &closeBoth{res.Body, func() { stop(); conn.Close() }}
+	res.Body = closing{res.Body, func() error { stop(); return conn.Close() }}
 	return res, nil
 }
 
-// closeBoth is a body that closes its connection first, or it would read what is left of itself.
-type closeBoth struct {
-	io.ReadCloser
-	close func()
+// closing is a body that closes its connection, and does not read what is left of itself before.
+type closing struct {
+	io.Reader
+	close func() error
 }
 
-func (c *closeBoth) Close() error {
-	c.close()
-	return c.ReadCloser.Close()
-}
+func (c closing) Close() error { return c.close() }
