@@ -220,7 +220,7 @@ func (r *replacedResponse) drain(n int) (int, error) {
 }
 
 func (rw *responseWriter) Write(p []byte) (int, error) {
-	if len(p) == 0 && rw.state != passed {
+	if len(p) == 0 {
 		return 0, nil // nothing written is nothing written, and a 404 error may follow
 	}
 	rw.begin()

@@ -80,6 +80,7 @@ func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
 func TestNoCountIsLost(t *testing.T) {
 	const goroutines, rounds, addresses, takes = 8, 10_000, 50, 10
 	var c Counter
+	c.Begin()
 	var missed, taken atomic.Int64
 	var counting sync.WaitGroup
 	for i := range goroutines {
@@ -100,7 +101,7 @@ func TestNoCountIsLost(t *testing.T) {
 	for running := true; running; taken.Add(1) {
 		running = !done.Load()
 		read, _ := c.Snapshot()
-		if err := read.check(); err != nil && !read.Since.IsZero() {
+		if err := read.check(); err != nil {
 			t.Error(err)
 		}
 		r, _ := c.Take()
@@ -129,40 +130,26 @@ func TestLastTimeAndLastLinkStay(t *testing.T) {
 	}
 }
 
-// TestSinceIsWhenCountingBegan takes a report, and counts for a handler of a config that has gone.
-func TestSinceIsWhenCountingBegan(t *testing.T) {
+func TestReportBeginsWithTheFirstHandler(t *testing.T) {
 	var c Counter
 	later := func() time.Time {
 		for now := time.Now().UnixNano(); time.Now().UnixNano() == now; { // where the clock is coarse
 		}
 		return time.Now()
 	}
-	c.Register()
-	began, _ := c.Snapshot()
-	later()
-	c.Register()
-	c.Unregister()
-	if r, ok := c.Snapshot(); !ok || began.Since.IsZero() || !r.Since.Equal(began.Since) {
-		t.Errorf("once one of two handlers has left, got the report since %s, %v, want %s", r.Since, ok, began.Since)
-	}
-	c.miss("/x", "", Error)
-	c.Unregister()
-	first, ok := c.Take()
-	if !ok || first.Links.None.Count != 1 {
-		t.Errorf("took %+v, %v", first, ok)
-	}
-	if r, ok := c.Snapshot(); ok {
-		t.Errorf("once nothing reports, there is the report %+v", r)
-	}
-	begin := later()
-	c.miss("/late", "", Error)
-	if r, ok := c.Snapshot(); !ok || r.Since.Before(begin) {
-		t.Errorf("got the report since %s, %v, want one since its first miss after %s", r.Since, ok, begin)
-	}
-	c.Register()
-	begin = later()
 	c.Take()
-	if r, ok := c.Snapshot(); !ok || r.Since.Before(begin) {
-		t.Errorf("once taken, got the report since %s, %v, want one since %s", r.Since, ok, begin)
+	if r, ok := c.Snapshot(); ok {
+		t.Errorf("without a handler, there is the report %+v", r)
+	}
+	before := later()
+	c.Begin()
+	after := later()
+	c.miss("/x", "", Error)
+	c.Begin()
+	if r, ok := c.Take(); !ok || r.Since.Before(before) || r.Since.After(after) || r.Links.None.Count != 1 {
+		t.Errorf("took %+v, %v, want what was counted since %s", r, ok, before)
+	}
+	if r, ok := c.Snapshot(); !ok || r.Since.Before(after) || r.Links.None.Count != 0 {
+		t.Errorf("once taken, got %+v, %v, want nothing since %s", r, ok, after)
 	}
 }

@@ -1,10 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
-	"math"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,7 @@ func FuzzReport(f *testing.F) {
 		}
 		onPage := uri.EncodeTarget(target)
 		var c Counter
+		c.Begin()
 		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: LinkOf(referer, host, onPage), Outcome: Passed})
 		r, ok := c.Snapshot()
 		if !ok || len(r.Addresses) != 1 {
@@ -87,10 +89,7 @@ func FuzzParse(f *testing.F) {
 		checkPrinted(t, r)
 		merged, err := Merge(r, r, small)
 		if err != nil {
-			if r.Links.Own.Count < math.MaxUint64/4 && r.Links.Other.Count < math.MaxUint64/4 && r.Links.None.Count < math.MaxUint64/4 {
-				t.Error(err)
-			}
-			return
+			t.Fatal(err)
 		}
 		for link, total := range merged.Links.all() {
 			if of, more := r.Links.all()[link], small.Links.all()[link]; total.Count != 2*of.Count+more.Count || total.Floor != 2*of.Floor+more.Floor {
@@ -101,8 +100,12 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if read, err := Parse(again); err != nil || !reflect.DeepEqual(read, merged) {
-			t.Errorf("%+v is read as %+v, %v", merged, read, err)
+		read, err := Parse(again)
+		if slices.ContainsFunc(merged.Addresses, func(a Address) bool { return a.Count > merged.Links.all()[a.Link].Count }) {
+			return // numbers that cannot be, and perhaps no longer add up
+		}
+		if body, _ := json.Marshal(read); err != nil || !bytes.Equal(body, again) {
+			t.Errorf("%s is read as %s, %v", again, body, err)
 		}
 	})
 }

@@ -86,11 +86,6 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 			if got := LinkOf(tt.referer, "a.test", "/x"); got != want {
 				t.Errorf("it counts as %s, want %s", got, want)
 			}
-			var c Counter
-			c.Add(Miss{Host: "a.test", Path: "/x", Referer: tt.referer, Link: Other})
-			if r, _ := c.Snapshot(); r.Addresses[0].Link != want {
-				t.Errorf("it is counted as %s, want %s", r.Addresses[0].Link, want)
-			}
 		})
 	}
 }

@@ -68,6 +68,11 @@ func Merge(reports ...Report) (Report, error) {
 	return merged, nil
 }
 
+// compareKeys compares what makes an address one.
+func compareKeys(a, b Address) int {
+	return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path))
+}
+
 func (o *Outcomes) add(more *Outcomes) {
 	for i, n := range more.all() {
 		*o.all()[i] += *n

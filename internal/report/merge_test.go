@@ -216,39 +216,23 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-func TestReportThatCannotBeIsRefused(t *testing.T) {
-	const most = ^uint64(0)
+func TestReportThatCannotBeMergedIsRefused(t *testing.T) {
 	long := strings.Repeat("x", maxKey)
-	const impossible = "its numbers, its times or its last link cannot be"
 	for name, tt := range map[string]struct {
 		change func(r *Report, a *Address)
 		want   string
 	}{
-		"partial":               {func(r *Report, _ *Address) { r.Partial = true }, "it is partial, because a limit or a filter left addresses out; give the whole report"},
-		"no capacity":           {func(r *Report, _ *Address) { r.Capacity = 0 }, "the capacity cannot be 0"},
-		"no time":               {func(r *Report, _ *Address) { r.Since = time.Time{} }, "since when"},
-		"time of another zone":  {func(r *Report, _ *Address) { r.Since = at(1).In(time.FixedZone("", 3600)) }, "since when"},
-		"floor too high":        {func(r *Report, _ *Address) { r.Links.Own.Floor = 16 }, "own: with a capacity of 2, the numbers {30 16 {8 3 7 4 8}} cannot be"},
-		"outcomes too few":      {func(r *Report, _ *Address) { r.Links.None.Outcomes.Passed = 0 }, "none: with a capacity of 2, the numbers"},
-		"count below floor":     {func(r *Report, _ *Address) { r.Links.Own.Floor = 11 }, impossible},
-		"count above total":     {func(_ *Report, a *Address) { a.Count, a.Overcount, a.Outcomes = 31, 10, Outcomes{Error: 21} }, impossible},
-		"overcount too high":    {func(_ *Report, a *Address) { a.Overcount, a.Outcomes = 11, Outcomes{Error: 9} }, impossible},
-		"nothing but overcount": {func(r *Report, _ *Address) { r.Addresses[1].Overcount, r.Addresses[1].Outcomes = 10, Outcomes{} }, impossible},
-		"address too rare":      {func(_ *Report, a *Address) { a.Outcomes.Error = 0 }, impossible},
-		"outcomes that wrap":    {func(_ *Report, a *Address) { a.Outcomes = Outcomes{most, 17, 0, 0, 0} }, impossible},
-		"addresses missing":     {func(r *Report, _ *Address) { r.Addresses = r.Addresses[1:] }, "own: addresses are missing, which were missed 20 times"},
-		"link missing":          {func(_ *Report, a *Address) { a.LastLink = "" }, impossible},
-		"link of a script":      {func(_ *Report, a *Address) { a.LastLink = "javascript:alert(1)" }, impossible},
-		"link that acts":        {func(_ *Report, a *Address) { a.LastLink = "http://a.test/\x1b[2J" }, impossible},
-		"host that acts":        {func(_ *Report, a *Address) { a.Host = "a.test\x1b[2J" }, `"a.test\x1b[2J/x" is not an address as a report has it`},
-		"host in capitals":      {func(_ *Report, a *Address) { a.Host = "A.test" }, "is not an address"},
-		"path that acts":        {func(_ *Report, a *Address) { a.Path = "/\u009b31m" }, `"a.test/\u009b31m" is not an address`},
-		"path with markup":      {func(_ *Report, a *Address) { a.Path = "/<b>" }, "is not an address"},
-		"path in the host":      {func(_ *Report, a *Address) { a.Path = "x" }, "is not an address"},
-		"path too long":         {func(_ *Report, a *Address) { a.Path = "/" + long }, "is not an address"},
-		"address there twice":   {func(r *Report, _ *Address) { r.Addresses[1].Path = "/x" }, "own, a.test/x: it is there twice"},
-		"no first time":         {func(_ *Report, a *Address) { a.First = time.Time{} }, impossible},
-		"first after last":      {func(_ *Report, a *Address) { a.First = at(21) }, impossible},
+		"partial":           {func(r *Report, _ *Address) { r.Partial = true }, "it is partial, because a limit or a filter left addresses out; give the whole report"},
+		"no capacity":       {func(r *Report, _ *Address) { r.Capacity = 0 }, "the capacity cannot be 0"},
+		"addresses missing": {func(r *Report, _ *Address) { r.Addresses = r.Addresses[1:] }, "own: addresses are missing, which were missed 20 times"},
+		"link of a script":  {func(_ *Report, a *Address) { a.LastLink = "javascript:alert(1)" }, "is not a link as a report has it"},
+		"link that acts":    {func(_ *Report, a *Address) { a.LastLink = "http://a.test/\x1b[2J" }, "is not a link as a report has it"},
+		"host that acts":    {func(_ *Report, a *Address) { a.Host = "a.test\x1b[2J" }, `"a.test\x1b[2J/x" is not an address as a report has it`},
+		"host in capitals":  {func(_ *Report, a *Address) { a.Host = "A.test" }, "is not an address"},
+		"path that acts":    {func(_ *Report, a *Address) { a.Path = "/\u009b31m" }, `"a.test/\u009b31m" is not an address`},
+		"path with markup":  {func(_ *Report, a *Address) { a.Path = "/<b>" }, "is not an address"},
+		"path in the host":  {func(_ *Report, a *Address) { a.Path = "x" }, "is not an address"},
+		"path too long":     {func(_ *Report, a *Address) { a.Path = "/" + long }, "is not an address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := clone([]Report{full})[0]
@@ -265,15 +249,6 @@ func TestReportThatCannotBeIsRefused(t *testing.T) {
 				t.Error("it is read")
 			}
 		})
-	}
-	huge := Report{Since: at(1), Capacity: 1, Links: Totals{None: Total{Count: most, Outcomes: Outcomes{Error: most}}}, Addresses: []Address{
-		{Link: None, Host: "a.test", Path: "/x", Count: most, Outcomes: Outcomes{Error: most}, First: at(1), Last: at(1)},
-	}}
-	if got := merge(t, huge); !reflect.DeepEqual(got, huge) {
-		t.Errorf("got %+v", got)
-	}
-	if _, err := Merge(huge, huge); err == nil || err.Error() != "the counts of the reports add up to too large a number" {
-		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -129,13 +129,8 @@ func (o Outcomes) String() string {
 // sort sorts the addresses: of equally frequent ones, the one that was missed last comes first.
 func (r *Report) sort() {
 	slices.SortFunc(r.Addresses, func(a, b Address) int {
-		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), compareKeys(a, b))
+		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
 	})
-}
-
-// compareKeys compares what makes an address one.
-func compareKeys(a, b Address) int {
-	return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path))
 }
 
 // Printable replaces what would do more to a terminal than print.
