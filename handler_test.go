@@ -41,6 +41,10 @@ func TestAnswersWhenNothingElseDoes(t *testing.T) {
 		"try_files":               {root + "try_files {path} =404\nfile_server", "error"},
 		"page":                    {`respond "<h1>nope</h1>" 404`, "response"},
 		"empty 404":               {"respond 404", "response"},
+		"intercept, of a page for nothing": {
+			"not_found\nintercept {\n@missing status 404\nhandle_response @missing {\nheader -Content-Length\nrespond own 404\n}\n}\nhandle {\nnot_found\n" +
+				intercept + "}", "response",
+		},
 	}
 	sites := make(map[string]string)
 	for name, tt := range tests {

@@ -180,3 +180,35 @@ func TestPanicOfThePageItselfPasses(t *testing.T) {
 		})
 	}
 }
+
+// TestBareStatusIsThatOfTheErrorAlone has an error route write an empty 404 where no response is replaced.
+func TestBareStatusIsThatOfTheErrorAlone(t *testing.T) {
+	h := provision(t, &Handler{Replace: replaceNone})
+	for name, tt := range map[string]struct {
+		status int    // of the error
+		field  string // set by the error route
+		isPage bool
+	}{
+		"what the failing handler left": {404, "", true},
+		"of another error":              {500, "", false},
+		"with a type":                   {404, "Content-Type", false},
+		"with a length":                 {404, "Content-Length", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			w.Header().Set("Content-Type", "text/html")
+			r := prepare(w, httptest.NewRequest("GET", "http://a.test/x", nil))
+			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, error(caddyhttp.Error(tt.status, nil))))
+			err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+				if tt.field != "" {
+					w.Header().Set(tt.field, "0")
+				}
+				w.WriteHeader(http.StatusNotFound)
+				return nil
+			}))
+			if err != nil || w.Code != http.StatusNotFound || (w.Body.Len() > 0) != tt.isPage {
+				t.Errorf("got %d %q, %v, and want the page: %v", w.Code, w.Body, err, tt.isPage)
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -20,71 +19,65 @@ import (
 func TestHostileRequestGetsAPageLikeAnyOther(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", `<!DOCTYPE html><title>{{.Heading}}</title><h1 title="{{.Placeholder "http.request.uri.query.x"}}">HTTP ERROR {{.Status}} {{.Message}}</h1>`+
 		`<p>URI: <a href="{{.URI}}">{{.URI}}</a><p>STATUS: {{.Status}}<p>MESSAGE: {{.Message}}<p>{{.Placeholder "http.request.uri.query.x"}} {{.Footer}}`)
-	fed := func(placeholder, template string) string {
-		return "not_found {\ncontext_path {" + placeholder + "}\nbase_url {" + placeholder + "}\nuri {" + placeholder + "}\nfooter \"{" + placeholder + "}\"\n" + template + "\n}"
+	s := testcaddy.Start(t, strings.NewReplacer("X", "{http.request.uri.query.x}", "FILE", file).Replace(`
+(fed) {
+	not_found {
+		context_path X
+		base_url X
+		uri X
+		footer X
+		{args[:]}
 	}
-	s := testcaddy.Start(t, `
+}
 http://:0 {
 	not_found
 }
 http://query.test:0 {
-	`+fed("http.request.uri.query.x", "")+`
+	import fed
 }
-http://header.test:0 {
-	`+fed("http.request.header.X-Evil", "")+`
+http://template.test:0 {
+	import fed template FILE
 }
 http://message.test:0 {
 	not_found {
-		message {http.request.uri.query.x}
+		message X
 	}
-}
-http://template.test:0 {
-	`+fed("http.request.uri.query.x", "template "+file)+`
-}`)
+}`), "servers {\nmax_header_size 256KB\n}")
 
-	type request struct{ method, target, host, fields string }
+	type request struct{ method, target, host, address string } // address: the one on the page, where the test knows it
 	requests := []request{
-		{"GET", "javascript://a.test/%0aalert(1)", "a.test", ""}, {"GET", "javascript:alert(1)", "a.test", ""}, {"GET", "data:text/html,<b>", "a.test", ""},
-		{"GET", "javascript:alert(1)", "template.test", ""},
-		{"&LT&AMP'#|`", "/x", "a.test", ""}, {"</SCRIPT>", "/x", "a.test", ""},
-		{"GET", "/x", "a&lt'b;c=d", ""}, {"GET", "/x", "'onload='alert(1)'", ""}, {"GET", "/x", "javascript:alert(1)", ""}, {"GET", "/x", "%22%3e%3cb%3e", ""},
-		{"GET", "/x", "[::1]<b>", ""},
+		{"GET", "javascript://a.test/%0aalert(1)", "a.test", ""}, {"GET", "javascript:alert(1)", "template.test", ""}, {"GET", "data:text/html,<b>", "a.test", ""},
+		{"&LT&AMP'#|`", "/x", "a.test", "http://a.test/x"}, {"GET", "/x", "a&lt'b;c=d", "http://a&lt'b;c=d/x"}, {"GET", "/x", "'onload='alert(1)'", "http://'onload='alert(1)'/x"},
+		{"GET", "/x", "javascript:alert(1)", "http://" + s.Addr + "/x"}, {"GET", "/x", "%22%3e%3cb%3e", "http://" + s.Addr + "/x"},
 	}
-	for target := range hostileTargets {
-		requests = append(requests, request{"GET", target, "a.test", ""})
+	for target, encoded := range hostileTargets {
+		requests = append(requests, request{"GET", target, "a.test", "http://a.test" + encoded})
 	}
 	for _, text := range hostileTexts {
-		query := url.QueryEscape(text)
-		requests = append(requests,
-			request{"GET", "/x?x=" + query, "query.test", ""}, request{"GET", "/x?x=" + query, "message.test", ""}, request{"GET", "/x?x=" + query, "template.test", ""}, request{"GET", "/" + query, "a.test", ""})
-		if !strings.ContainsFunc(text, isControl) {
-			requests = append(requests, request{"GET", "/x", "header.test", "X-Evil: " + text + "\r\n"})
+		for _, host := range []string{"query.test", "template.test", "message.test"} {
+			requests = append(requests, request{"GET", "/x?x=" + url.QueryEscape(text), host, ""})
 		}
 	}
-	// net/http refuses these: a method is a token, and a Host has no markup
-	refused := map[string]bool{"</SCRIPT>": true, "[::1]<b>": true}
-
 	for _, f := range testcaddy.Formats {
 		send := func(t *testing.T, r request) testcaddy.Response {
-			return s.Only(t, r.method, r.method+" "+r.target+" HTTP/1.1\r\nHost: "+r.host+"\r\n"+r.fields+"Accept: "+f.MediaType+"\r\nConnection: close\r\n\r\n")
+			return s.Only(t, r.method, r.method+" "+r.target+" HTTP/1.1\r\nHost: "+r.host+"\r\nAccept: "+f.MediaType+"\r\nConnection: close\r\n\r\n")
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			harmless, ownTemplate := send(t, request{"GET", "/x", "a.test", ""}), send(t, request{"GET", "/x?x=/x", "template.test", ""})
 			for _, r := range requests {
+				want := harmless
+				if r.host == "template.test" {
+					want = ownTemplate
+				}
 				res := send(t, r)
-				switch {
-				case refused[r.method] || refused[r.host]:
-					if res.StatusCode != http.StatusBadRequest || strings.Contains(res.Content, "<") {
-						t.Errorf("got %d %q", res.StatusCode, res.Content)
-					}
-				case r.host == "template.test":
-					wantLikeHarmless(t, f, res, ownTemplate)
-				default:
-					wantLikeHarmless(t, f, res, harmless)
+				res.WantHeader(t, "Content-Type", f.ContentType)
+				wantLikeHarmless(t, f, res, want)
+				if got := testcaddy.FieldsOf(t, res).URI; r.address != "" && got != r.address {
+					t.Errorf("got the address %.500s, want %.500s", got, r.address)
 				}
 				if t.Failed() {
-					t.Fatalf("at %q", r)
+					t.Fatalf("at %.200q", r)
 				}
 			}
 		})
@@ -99,128 +92,76 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 	root := filepath.Dir(testcaddy.TempFile(t, "secret.txt", secret))
 	file := testcaddy.TempFile(t, "404.html", `<p>{{.Placeholder "http.request.header.X-Evil"}}<p>{{.URI}} {{.Message}} {{.Footer}}`)
 	replacer := strings.NewReplacer(
-		"FED", `{
-			context_path "/{http.request.header.X-Evil}{http.request.uri.query.x}"
-			base_url "http://a.test/{http.request.header.X-Evil}"
-			uri "/{http.request.header.X-Evil}?{http.request.uri.query.x}"
-			footer "{http.request.header.X-Evil} {http.request.uri.query.x}"
+		"FED", `not_found {
+			context_path "/EVIL"
+			base_url "http://a.test/EVIL"
+			uri "/EVIL?EVIL"
+			footer EVIL
 		}`,
+		"EVIL", "{http.request.header.X-Evil}",
 		"TEMPLATES", "templates {\nroot "+root+"\n}", "APP", testcaddy.Backend(t, testcaddy.MissingPage), "FILE", file)
-	sites := map[string]struct {
-		site string
-		fed  bool // the footer is the client's
-	}{
-		"default order":           {"TEMPLATES\nnot_found FED", true},
-		"default order, proxied":  {"TEMPLATES\nnot_found FED\nreverse_proxy APP", true},
-		"route":                   {"route {\nnot_found FED\nTEMPLATES\n}", true},
-		"in handle_errors":        {"error 404\nhandle_errors {\nTEMPLATES\nnot_found FED\n}", true},
-		"a template of one's own": {"TEMPLATES\nnot_found {\ntemplate FILE\nfooter \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\n}", true},
-		"a message of one's own":  {"TEMPLATES\nnot_found {\nmessage \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\nfooter \"{http.request.header.X-Evil} {http.request.uri.query.x}\"\n}", true},
+	sites := map[string]string{ // FED: the footer is the client's
+		"default order":          "TEMPLATES\nFED",
+		"default order, proxied": "TEMPLATES\nFED\nreverse_proxy APP",
+		"in handle_errors":       "error 404\nhandle_errors {\nTEMPLATES\nFED\n}",
+		"template":               "TEMPLATES\nnot_found {\ntemplate FILE\n}",
+		"message":                "TEMPLATES\nnot_found {\nmessage EVIL\n}",
 
 		// Where templates executes the page, it finds nothing: the address and the message have no braces, and the rest
 		// does not come from a client.
-		"after templates":                      {"route {\nTEMPLATES\nnot_found\n}", false},
-		"after templates, error":               {"route {\nTEMPLATES\nnot_found\nerror 404\n}", false},
-		"after templates, in a handle block":   {"TEMPLATES\nhandle {\nnot_found\n}", false},
-		"after templates, with a URI":          {"route {\nTEMPLATES\nnot_found {\nuri \"/{http.request.header.X-Evil}?{http.request.uri.query.x}\"\n}\n}", false},
-		"after templates, in handle_errors":    {"error 404\nhandle_errors {\nroute {\nTEMPLATES\nnot_found\n}\n}", false},
-		"after templates, in a response route": {"TEMPLATES\nreverse_proxy APP {\n@missing status 404\nhandle_response @missing {\nnot_found\n}\n}", false},
+		"after templates":                      "route {\nTEMPLATES\nnot_found {\nuri /EVIL?EVIL\n}\n}",
+		"after templates, error":               "route {\nTEMPLATES\nnot_found\nerror 404\n}",
+		"after templates, in handle_errors":    "error 404\nhandle_errors {\nroute {\nTEMPLATES\nnot_found\n}\n}",
+		"after templates, in a response route": "TEMPLATES\nreverse_proxy APP {\n@missing status 404\nhandle_response @missing {\nnot_found\n}\n}",
+
+		// the README warns of these
+		"unsafe, after templates in a route":          "route {\nTEMPLATES\nFED\n}",
+		"unsafe, in a block of a site with templates": "TEMPLATES\nhandle {\nFED\n}",
 	}
-	// the README warns of these
-	unsafe := map[string]string{
-		"after templates in a route":          "route {\nTEMPLATES\nnot_found FED\n}",
-		"in a block of a site with templates": "TEMPLATES\nhandle {\nnot_found FED\n}",
+	expanded := make(map[string]string)
+	for name, site := range sites {
+		expanded[name] = "vars secret " + secret + "\n" + replacer.Replace(replacer.Replace(site))
 	}
-	all := make(map[string]string)
-	for name, tt := range sites {
-		all[name] = tt.site
-	}
-	maps.Copy(all, unsafe)
-	for name, site := range all {
-		all[name] = "vars secret " + secret + "\n" + replacer.Replace(site)
-	}
-	s, hosts := testcaddy.StartSites(t, "", all)
+	s, hosts := testcaddy.StartSites(t, "", expanded)
 
 	texts := []string{
-		`{{env "NOT_FOUND_TEST_SECRET"}}`, `{{include "secret.txt"}}`, `{{.Req.Header}}`, `{{/*`, `{{placeholder "env.NOT_FOUND_TEST_SECRET"}}`, `{{.Placeholder "env.NOT_FOUND_TEST_SECRET"}}`,
-		`{env.NOT_FOUND_TEST_SECRET}`, `{$NOT_FOUND_TEST_SECRET}`, `{http.vars.secret}`, `{file.` + root + `/secret.txt}`,
-		`{http.request.header.X-Secret}`, `\{env.NOT_FOUND_TEST_SECRET\}`, `{{placeholder "http.request.header.X-Secret"}}`,
+		`{{env "NOT_FOUND_TEST_SECRET"}}`, `{{include "secret.txt"}}`, `{{.Req.Header}}`, `{{/*`, `{{placeholder "http.request.header.X-Secret"}}`, `{{.Placeholder "env.NOT_FOUND_TEST_SECRET"}}`,
+		`{env.NOT_FOUND_TEST_SECRET}`, `{$NOT_FOUND_TEST_SECRET}`, `{http.vars.secret}`, `{file.` + root + `/secret.txt}`, `{http.request.header.X-Secret}`, `\{env.NOT_FOUND_TEST_SECRET\}`,
 	}
-	send := func(t *testing.T, name, text, accept string) testcaddy.Response {
-		target := "/" + strings.ReplaceAll(text, " ", "%20") + "/" + url.PathEscape(text) + "?" + strings.ReplaceAll(text, " ", "+") + "&x=" + url.QueryEscape(text)
-		return s.Only(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: "+hosts[name]+"\r\nX-Evil: "+text+"\r\nX-Secret: "+secret+
-			"\r\nAccept: "+accept+"\r\nConnection: close\r\n\r\n")
-	}
-	for name, tt := range sites {
+	for name, site := range sites {
+		send := func(t *testing.T, text, accept string) testcaddy.Response {
+			target := "/" + strings.ReplaceAll(text, " ", "%20") + "/" + url.PathEscape(text) + "?" + strings.ReplaceAll(text, " ", "+") + "&x=" + url.QueryEscape(text)
+			return s.Only(t, "GET", "GET "+target+" HTTP/1.1\r\nHost: "+hosts[name]+"\r\nX-Evil: "+text+"\r\nX-Secret: "+secret+
+				"\r\nAccept: "+accept+"\r\nConnection: close\r\n\r\n")
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if strings.HasPrefix(name, "unsafe") {
+				if res := send(t, texts[0], "text/plain"); !strings.Contains(res.Content, "\n"+secret) {
+					t.Errorf("got %s, want the secret: the README need not warn, or this test cannot see a leak", res.Content)
+				}
+				return
+			}
 			for _, text := range texts {
 				for _, f := range testcaddy.Formats {
-					res := send(t, name, text, f.MediaType)
+					res := send(t, text, f.MediaType)
 					if res.StatusCode != http.StatusNotFound || strings.Contains(fmt.Sprint(res.Header, res.Content), secret) {
 						t.Fatalf("%s as %s: got %d %s", text, f.Name, res.StatusCode, res.Content)
 					}
-					if name == "a template of one's own" && f.Name == "html" {
+					if name == "template" && f.Name == "html" {
 						if !strings.HasPrefix(res.Content, "<p>"+html.EscapeString(text)+"<p>") {
 							t.Errorf("%s: got %s", text, res.Content)
 						}
 						continue
 					}
-					got, want := testcaddy.FieldsOf(t, res), testcaddy.Footer()
-					if tt.fed && f.Name != "problem" {
-						want = text + " " + text // as it was sent, and not expanded again
+					// the client's text is as it was sent, and not expanded again
+					got, footer := testcaddy.FieldsOf(t, res), testcaddy.Footer()
+					if strings.Contains(site, "FED") && f.Name != "problem" {
+						footer = text
 					}
-					if name == "a message of one's own" {
-						if got.Message != text+" "+text {
-							t.Errorf("%s as %s: got the message %q", text, f.Name, got.Message)
-						}
-						got.Message = ""
-					} else if !strings.HasPrefix(got.Message, "No endpoint GET ") {
-						t.Errorf("%s as %s: got the message %q", text, f.Name, got.Message)
-					}
-					if got.Footer != want || strings.ContainsAny(got.URI+got.Message, "{}") {
+					isText := name == "message" && got.Message == text
+					if got.Footer != footer || strings.Contains(got.URI, "{") || !isText && (strings.Contains(got.Message, "{") || name == "message") {
 						t.Errorf("%s as %s: got %+v", text, f.Name, got)
-					}
-				}
-			}
-		})
-	}
-	for name := range unsafe {
-		t.Run("unsafe: "+name, func(t *testing.T) {
-			t.Parallel()
-			if res := send(t, name, texts[0], "text/plain"); !strings.Contains(res.Content, "\n"+secret+" "+secret) {
-				t.Errorf("got %s, want the secret: the README need not warn, or this test cannot see a leak", res.Content)
-			}
-		})
-	}
-}
-
-// TestFieldsOfProxiesDoNotChangeThePage sends fields that some proxies and frameworks take an address, a host or a
-// method from. not_found believes a trusted proxy alone, and of that X-Forwarded-Host and X-Forwarded-Proto alone.
-func TestFieldsOfProxiesDoNotChangeThePage(t *testing.T) {
-	fields := []string{
-		"X-Original-URL: /evil", "X-Rewrite-URL: /evil", "X-Original-URI: /evil", "X-Envoy-Original-Path: /evil", "X-Forwarded-Prefix: /evil",
-		"X-Forwarded-Uri: /evil", "X-Script-Name: /evil", "X-Forwarded-Method: EVIL", "Forwarded: for=192.0.2.1;host=evil.test;proto=https",
-		"X-Host: evil.test", "X-Forwarded-Server: evil.test", "X-Forwarded-Port: 666", "X-Forwarded-Scheme: https", "X-Forwarded-Ssl: on", "Front-End-Https: on",
-		"X-Forwarded-For: 192.0.2.1", "X-HTTP-Method-Override: DELETE", "Accept-Charset: utf-7", "Accept-Language: de", "Origin: https://evil.test",
-		"Referer: https://evil.test/", "Cookie: a=b", "Range: bytes=0-3", "If-None-Match: *", "If-Modified-Since: Sat, 21 Nov 2099 11:00:00 GMT",
-		"Accept-Encoding: gzip, br", "User-Agent: <script>",
-	}
-	for trust, network := range map[string]string{"trusted": "127.0.0.0/8", "other": "192.0.2.0/24"} {
-		t.Run(trust, func(t *testing.T) {
-			s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n}", "servers {\ntrusted_proxies static "+network+"\n}")
-			fields := fields
-			if trust == "other" {
-				fields = append(fields, "X-Forwarded-Host: evil.test", "X-Forwarded-Proto: https")
-			}
-			for _, f := range testcaddy.Formats {
-				accept := "Accept: " + f.MediaType
-				plain := s.Get(t, "http://a.test/x?y", accept)
-				testcaddy.FieldsOf(t, plain)
-				plain.WantHeader(t, "Vary", "Accept")
-				for _, field := range fields {
-					if got := s.Get(t, "http://a.test/x?y", accept, field); got.Content != plain.Content || fmt.Sprint(got.Undated()) != fmt.Sprint(plain.Undated()) {
-						t.Errorf("%s as %s: got %v %s", field, f.Name, got.Header, got.Content)
 					}
 				}
 			}
@@ -240,7 +181,6 @@ func wantLikeHarmless(t testing.TB, f testcaddy.Format, page, harmless testcaddy
 	if got, want := fmt.Sprint(header), fmt.Sprint(want); got != want {
 		t.Errorf("got the header\n%s\nwant\n%s", got, want)
 	}
-	page.WantHeader(t, "Content-Type", f.ContentType)
 
 	sniffed := map[string]string{"html": "text/html; charset=utf-8", "xml": "text/xml; charset=utf-8"}[f.Name]
 	if sniffed == "" {
@@ -299,6 +239,26 @@ func skeleton(t testing.TB, page string) string {
 		}
 	}
 	return b.String()
+}
+
+// hostileTargets are request targets that would harm a careless page, with their percent-encoded form on the page.
+var hostileTargets = map[string]string{
+	`/<script>alert(1)</script>`:                    `/%3Cscript%3Ealert(1)%3C/script%3E`,
+	`/"><img/src=x/onerror=alert(1)>`:               `/%22%3E%3Cimg/src=x/onerror=alert(1)%3E`,
+	`/'onmouseover='x`:                              `/'onmouseover='x`,
+	`/</title></style><!--`:                         `/%3C/title%3E%3C/style%3E%3C!--`,
+	`/]]>&amp;&lt;&#60;`:                            `/%5D%5D%3E&amp;&lt;&%2360;`,
+	`/&copy;=1&lt=2`:                                `/&copy;=1&lt=2`,
+	`/{{.}}{{printf}}`:                              `/%7B%7B.%7D%7D%7B%7Bprintf%7D%7D`,
+	`/x?${7*7}#{7*7}<%=7*7%>`:                       `/x?$%7B7*7%7D%23%7B7*7%7D%3C%25=7*7%25%3E`,
+	`/\u003cscript\u003e\`:                          `/%5Cu003cscript%5Cu003e%5C`,
+	`/"},"x":"`:                                     `/%22%7D,%22x%22:%22`,
+	"/\xc3\xbc\xe2\x80\xa8\xe2\x80\xae\xef\xbf\xbf": `/%C3%BC%E2%80%A8%E2%80%AE%EF%BF%BF`,
+	"/\xff\xc0\x80\xed\xa0\x80":                     `/%FF%C0%80%ED%A0%80`,
+	`/%00%0A%0D%22%3C`:                              `/%00%0A%0D%22%3C`,
+	`/x?%zz%`:                                       `/x?%25zz%25`,
+	`/+a+b`:                                         `/+a+b`,
+	"/" + strings.Repeat("x<%7A\u00fc&", 8<<10):     "/" + strings.Repeat("x%3C%7A%C3%BC&", 8<<10),
 }
 
 // hostileTexts are what a placeholder may expand to, for example from a query that was decoded.
