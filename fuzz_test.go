@@ -130,3 +130,13 @@ func TestLocalAuthorityOfAnyConnection(t *testing.T) {
 		}
 	}
 }
+
+// TestForwardedFieldsAreLists has lists as proxies write them, in any case and with blanks.
+func TestForwardedFieldsAreLists(t *testing.T) {
+	r := prepare(nil, httptest.NewRequest("GET", "/", nil))
+	r.Header = http.Header{"X-Forwarded-Proto": {"http", "HTTPS , http"}, "X-Forwarded-Host": {"a.test", "[2001:db8::1]:1 , b.test"}}
+	caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, true)
+	if got := newClientRequest(r); got.authority != "[2001:db8::1]:1" || !got.isHTTPS {
+		t.Errorf("got the authority %q, HTTPS %v", got.authority, got.isHTTPS)
+	}
+}
