@@ -47,7 +47,7 @@ func TestAllocationsAreFew(t *testing.T) {
 	for name, directive := range map[string]string{"not_found": "not_found", "with the report": "not_found {\nreport\n}"} {
 		answering := compile(t, directive, nil)
 		for _, accept := range []string{"*/*", chrome, "text/markdown, text/html, */*"} {
-			for target, most := range map[string]float64{benchmarkTarget: 6, "/" + strings.Repeat("<", 2_000): 7} {
+			for target, most := range map[string]float64{benchmarkTarget: 6, "/" + strings.Repeat("<", 2_000): 8} {
 				r := incoming(t, "/", "Accept: "+accept, "Referer: https://www.example.com/blog?x")
 				r.RequestURI = target
 				if got := answering.allocations(t, r) - nothing.allocations(t, r); got > most {

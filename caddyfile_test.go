@@ -48,17 +48,17 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"template unused":   {input: "not_found {\ntemplate 404.html\nformats json text\nreport\n}", err: "template: 404.html is for the HTML page, and the formats json text have no html; add html to them, or leave the template out, at Testfile:3"},
 		"formats first":     {input: "not_found {\nformats json\nreport\ntemplate 404.html\n}", err: "template: 404.html is for the HTML page, and the formats json have no html; add html to them, or leave the template out, at Testfile:4"},
 		"empty value":       {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty; give it a value or leave it out, at Testfile:2"},
-		"empty keep":        {input: "not_found {\nfooter x\nkeep\n}", err: "keep: the matcher is empty and would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
-		"keep status 4xx":   {input: "not_found {\nkeep header X *\nkeep {\nstatus 410 4xx\n}\n}", err: "keep: the matcher status 410 or 4xx would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
-		"keep nothing":      {input: "not_found {\nkeep {\nheader X *\nstatus 410 5xx\n}\n}", err: "keep: no 404 response has the status 410 or 5xx; leave the status out, and write one as in header X-Error-Page *, at Testfile:2"},
+		"empty keep":        {input: "not_found {\nfooter x\nkeep\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
+		"keep status 4xx":   {input: "not_found {\nkeep header X *\nkeep {\nstatus 410 4xx\n}\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
+		"keep nothing":      {input: "not_found {\nkeep {\nheader X *\nstatus 410 5xx\n}\n}", err: "keep: no 404 response has one of the statuses [410 5]; leave the status out, and write one as in header X-Error-Page *, at Testfile:2"},
 		"message, context":  {input: "not_found {\nmessage x\nreport\ncontext_path /app\n}", err: "message: it takes the place of the one that names context_path; leave one of the two out, at Testfile:4"},
 		"template varies":   {input: "not_found {\ntemplate {http.request.host}.html\n}", err: `template: "{http.request.host}.html" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
 		"keep of a request": {input: "not_found {\nkeep header X {env.NAME}\n}", err: `keep: header X: "{env.NAME}" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
 		"keep of a colon":   {input: "not_found {\nkeep header Content-Type: text/html\n}", err: `keep: "Content-Type:" is not the name of a header field; write one as in header X-Error-Page *, at Testfile:2`},
-		"keep of a path":    {input: "not_found {\nkeep path /x\n}", err: "keep: unknown matcher 'path'; the matchers are header and status, at Testfile:2"},
-		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep: unknown matcher 'headers'; the matchers are header and status, at Testfile:4"},
-		"keep no status":    {input: "not_found {\nkeep status x\n}", err: `keep: bad status value 'x': strconv.Atoi: parsing "x": invalid syntax, at Testfile:2`},
-		"keep half a field": {input: "not_found {\nkeep header X\n}", err: "keep: malformed header matcher: expected both field and value, at Testfile:2"},
+		"keep of a path":    {input: "not_found {\nkeep path /x\n}", err: "keep takes the matchers header and status: unrecognized response matcher path, at Testfile:2"},
+		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep takes the matchers header and status: unrecognized response matcher headers, at Testfile:4"},
+		"keep no status":    {input: "not_found {\nkeep status x\n}", err: `keep takes the matchers header and status: bad status value 'x': strconv.Atoi: parsing "x": invalid syntax, at Testfile:2`},
+		"keep half a field": {input: "not_found {\nkeep header X\n}", err: "keep takes the matchers header and status: malformed header matcher: expected both field and value, at Testfile:2"},
 		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument; leave out \"on\", at Testfile:2"},
 		"a block of option": {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block, at Testfile:3"},
 	} {
@@ -79,7 +79,14 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 				t.Errorf("got %+v, want %+v", h, tt.want)
 			}
 
-			wantSameInJSON(t, &h)
+			encoded, err := json.Marshal(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fromJSON Handler
+			if err := caddy.StrictUnmarshalJSON(encoded, &fromJSON); err != nil || !reflect.DeepEqual(fromJSON, h) {
+				t.Errorf("%s becomes %+v, %v", encoded, fromJSON, err)
+			}
 		})
 	}
 }
@@ -101,6 +108,7 @@ func TestMistakesAreRefused(t *testing.T) {
 			`https://example.com/?`:         `has a query or a fragment; leave it out`,
 			`https://example.com/#x`:        `has a query or a fragment; leave it out`,
 			`https://example.com/my app`:    `percent-encode them, as in "https://example.com/my%20app"`,
+			`https://example.com/[x]`:       `has characters that the path of a URL cannot have`,
 			`https://example.com:x`:         `is not a URL: `,
 			`https://[::1]:65536`:           `has the port 65536; a port is a number from 1 to 65535`,
 			`https://example.com:0`:         `has the port 0; a port is a number from 1 to 65535`,
@@ -151,8 +159,8 @@ func TestMistakesAreRefused(t *testing.T) {
 	}
 	for config, want := range map[string]string{
 		`{"status":404}`:                                      `unknown field "status"`,
-		`{"keep":[{"headers":{"X":["*"]}},{}]}`:               "keep: the matcher is empty and would keep every 404 response",
-		`{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`: "keep: no 404 response has the status []; leave the status out",
+		`{"keep":[{"headers":{"X":["*"]}},{}]}`:               "keep: a matcher without a header field would keep every 404 response",
+		`{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`: "keep: no 404 response has one of the statuses []; leave the status out",
 		`{"template":"{env.X}.html"}`:                         `template: "{env.X}.html" takes no placeholders; {$NAME} in a Caddyfile`,
 		`{"message":"x","context_path":"/"}`:                  "message: it takes the place of the one that names context_path; leave one of the two out",
 		`{"template":"nowhere/404.html"}`:                     "template: reading the file: stat " + filepath.Join(workingDirectory, "nowhere", "404.html"),

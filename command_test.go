@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -9,8 +8,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-
-	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // configOfFlags returns the config that `caddy not-found` would run with arguments, once Caddy has checked it.
@@ -28,40 +25,14 @@ func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
 	return config, err
 }
 
-// TestFlagsAreRefusedAsOptionsAre compares the errors of flags with those of the directive's options.
+// TestFlagsAreRefusedAsOptionsAre has mistakes of the handler's options, and of the command's own flags.
 func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
-	for args, option := range map[string]string{
-		"--context-path=app":           "context_path app",
-		"--uri=www.example.com":        "uri www.example.com",
-		"--footer=":                    `footer ""`,
-		"--formats=":                   "formats",
-		"--template=/nowhere/404.html": "template /nowhere/404.html",
-	} {
-		t.Run(args, func(t *testing.T) {
-			_, got := configOfFlags(t, args)
-			config, want := testcaddy.AdaptErr(testcaddy.Caddyfile("http://:0 {\nnot_found {\n" + option + "\n}\n}"))
-			if want == nil {
-				var c caddy.Config
-				if err := json.Unmarshal(config, &c); err != nil {
-					t.Fatal(err)
-				}
-				want = caddy.Validate(&c)
-			}
-			if got == nil || want == nil {
-				t.Fatalf("got the error %v, and %v from the Caddyfile", got, want)
-			}
-			// apart from where the mistake is
-			reason := func(err error) string {
-				s, _, _ := strings.Cut(err.Error(), ", at Caddyfile:")
-				s = s[max(0, strings.LastIndex(s, "provision http.handlers.not_found: ")):]
-				return strings.TrimPrefix(s, "parsing caddyfile tokens for 'not_found': ")
-			}
-			if reason(got) != reason(want) {
-				t.Errorf("got the error %s\nwant %s", reason(got), reason(want))
-			}
-		})
-	}
 	for args, want := range map[string]string{
+		"--context-path=app":           `context_path: "app" does not begin with a slash`,
+		"--footer=":                    "option 'footer' is empty; give it a value or leave it out",
+		"--formats=":                   "option 'formats' needs at least one of text, html",
+		"--template=/nowhere/404.html": "template: reading the file: stat /nowhere/404.html",
+
 		"404.html":                         `unexpected argument "404.html"; all options are flags`,
 		"--listen=:port":                   `listen: ":port" is not an address: invalid start port`,
 		"--listen=localhost":               `listen: "localhost" is not an address; write it as host:port, or as in unix//run/caddy.sock`,

@@ -24,18 +24,20 @@ import (
 func TestAnswersWhenNothingElseDoes(t *testing.T) {
 	root := "root " + filepath.Dir(testcaddy.TempFile(t, "file.txt", "a file")) + "\n"
 	const intercept = "intercept {\n@x status 418\nhandle_response @x {\nrespond no\n}\n}\n"
+	wrapped := func(http.ResponseWriter, *http.Request, caddyhttp.Handler) error {
+		return fmt.Errorf("looking it up: %w", caddyhttp.Error(http.StatusNotFound, nil))
+	}
 	tests := map[string]struct{ site, cause string }{
 		"nothing":                 {"", "unanswered"},
 		"handle without an end":   {"handle /other {\nrespond no\n}", "unanswered"},
 		"before intercept":        {"intercept {\nhandle_response {\nrespond no\n}\n}", "unanswered"},
 		"before templates":        {"templates", "unanswered"},
-		"before encode":           {"encode", "unanswered"},
 		"before all of them":      {"encode\n" + intercept + "templates", "unanswered"},
 		"before a rewrite":        {"rewrite /elsewhere", "unanswered"},
 		"error":                   {"error 404", "error"},
-		"error with a message":    {`error "gone fishing" 404`, "error"},
 		"error in a handle block": {"handle {\nerror 404\n}", "error"},
 		"error in a named route":  {"invoke broken", "error"},
+		"wrapped error":           {testcaddy.Directive(t, wrapped), "error"},
 		"file_server":             {root + "file_server", "error"},
 		"file_server, encoded":    {root + "encode\ntemplates\n" + intercept + "file_server {\nprecompressed gzip\n}", "error"},
 		"try_files":               {root + "try_files {path} =404\nfile_server", "error"},

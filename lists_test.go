@@ -2,9 +2,6 @@ package notfound
 
 import (
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -21,134 +18,38 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestListsAreThoseInTheCode compares the lists of options, formats and modes that people read with those in the code. The
-// errors that have such a list make it from the code.
+// TestListsAreThoseInTheCode compares the lists of options, formats, modes, outcomes and kinds of links that people read with
+// those in the code. The errors that have such a list make it from the code.
 func TestListsAreThoseInTheCode(t *testing.T) {
-	content, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme := string(content)
-	docs := make(map[string]string) // by the name of the field, type or method
-	for _, file := range []string{"module.go", "caddyfile.go"} {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				docs[n.Name.Name] = n.Doc.Text()
-			case *ast.GenDecl:
-				if spec, ok := n.Specs[0].(*ast.TypeSpec); ok {
-					docs[spec.Name.Name] = n.Doc.Text()
-				}
-			case *ast.Field:
-				if len(n.Names) == 1 {
-					docs[n.Names[0].Name] = n.Doc.Text()
-				}
-			}
-			return true
-		})
-	}
-	equal := func(what string, got, want []string) {
-		t.Helper()
-		if !slices.Equal(got, want) {
-			t.Errorf("%s has\n%q\nwant, as in the code,\n%q", what, got, want)
-		}
-	}
-	names := func(pattern, text string) (found []string) {
-		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-			found = append(found, match[1])
-		}
-		return found
-	}
-
-	// the options
-	_, block, _ := strings.Cut(docs["UnmarshalCaddyfile"], "not_found [<matcher>] {\n")
-	block, _, _ = strings.Cut(block, "\n\t}")
+	// the syntax of the directive, and the JSON of docs/options.md
 	var syntax []string
-	for line := range strings.Lines(block) {
-		syntax = append(syntax, strings.Join(strings.Fields(line), " "))
+	for line := range strings.Lines(between(t, "caddyfile.go", "not_found [<matcher>] {\n", "//\t}\n")) {
+		syntax = append(syntax, strings.Join(strings.Fields(line)[1:], " ")) // without //
 	}
-	equal("the syntax of UnmarshalCaddyfile", names(`(?m)^(\w+)`, strings.Join(syntax, "\n")), optionNames())
-	var inREADME []string
-	for _, row := range table(t, readme, "## Options") {
-		inREADME = append(inREADME, strings.ReplaceAll(strings.Trim(row[0], "`"), `\|`, "|"))
-		switch {
-		case strings.HasPrefix(row[0], "`formats "):
-			equal("the default of formats in the README", strings.Fields(strings.Trim(row[1], "`")), page.Formats())
-		case strings.HasPrefix(row[0], "`replace "):
-			equal("the default of replace in the README", []string{row[1]}, []string{"`" + replacePages + "`"})
-		}
-	}
-	equal("the README", inREADME, syntax)
-
-	options, err := os.ReadFile("docs/options.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, object, _ := strings.Cut(string(options), "```json\n")
-	object, _, _ = strings.Cut(object, "```")
-	keys := names(`(?m)^\t"(\w+)":`, object)
-	inObject := slices.DeleteFunc(optionNames(), func(name string) bool { return name == "context_path" }) // see message
-	equal("the JSON of docs/options.md", keys, slices.Concat([]string{"handler"}, inObject, []string{"group"}))
+	object := between(t, "docs/options.md", "```json\n", "```")
 	h := new(Handler)
 	if err := json.Unmarshal([]byte(object), h); err != nil {
 		t.Errorf("the JSON of docs/options.md: %v", err)
 	}
 	provision(t, h)
+	inObject := slices.DeleteFunc(optionNames(), func(name string) bool { return name == "context_path" }) // see message
 
-	// the modes
-	if want := "replace " + strings.Join(modes, "|"); !slices.Contains(syntax, want) {
-		t.Errorf("the syntax of UnmarshalCaddyfile lacks %s", want)
-	}
-	equal("the documentation of Replace", names("`(\\w+)`: ", docs["Replace"]), modes)
-	if want := "Default: `" + replacePages + "`."; !strings.Contains(docs["Replace"], want) {
-		t.Errorf("the documentation of Replace lacks %s", want)
-	}
-
-	// the formats
-	equal("the documentation of Formats", names("`(\\w+)`", docs["Formats"]), page.Formats())
-	var inTable, inTests []string
-	representations, err := os.ReadFile("docs/representations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range table(t, string(representations), "## Formats") {
-		inTable = append(inTable, strings.Trim(row[0], "`"))
-		for mediaType := range strings.SplitSeq(row[1], ", ") {
-			rec := httptest.NewRecorder()
-			if err := compile(t, "not_found", nil).serve(rec, prepare(rec, incoming(t, "/x", "Accept: "+mediaType))); err != nil {
-				t.Fatal(err)
-			}
-			if got := rec.Header().Get("Content-Type"); got != row[2] {
-				t.Errorf("for %s, docs/representations.md has %s, but the page is %s", mediaType, row[2], got)
-			}
-		}
-	}
-	equal("the table of docs/representations.md", inTable, page.Formats())
-	for _, f := range testcaddy.Formats {
-		inTests = append(inTests, f.Name)
-	}
-	equal("testcaddy.Formats", inTests, page.Formats())
+	options := table(t, "README.md", "## Options")
+	ofFormats := options[slices.Index(optionNames(), "formats")]
+	ofReplace := options[slices.Index(optionNames(), "replace")]
+	docOfFormats := between(t, "module.go", "// The representations on offer: ", "Formats []string")
+	docOfReplace := between(t, "module.go", "// Which 404 responses of the next handlers", "Replace string")
 
 	// the command
-	command := caddycmd.Commands()["not-found"]
-	cmd := new(cobra.Command)
+	command, cmd := caddycmd.Commands()["not-found"], new(cobra.Command)
 	command.CobraFunc(cmd)
-	flags := names(`(?m)^ +(?:-\w, )?--([a-z-]+)`, cmd.Flags().FlagUsages())
-	equal("the usage of the command", slices.Sorted(slices.Values(names(`\[--([a-z-]+)`, command.Usage))), flags)
-	for _, flag := range flags {
-		if slices.Contains(optionNames(), strings.ReplaceAll(flag, "-", "_")) && !strings.Contains(command.Long, "--"+flag) {
-			t.Errorf("the help of the command lacks --%s", flag)
-		}
-	}
-	if usage, want := cmd.Flag("formats").Usage, strings.Join(page.Formats(), ", "); !strings.HasSuffix(usage, ": "+want) {
-		t.Errorf("the help of --formats is %q, want the list %s", usage, want)
-	}
+	flags := find(`(?m)^ +(?:-\w, )?--([a-z-]+)`, cmd.Flags().FlagUsages())
+	optionFlags := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool {
+		return flag == "report" || !slices.Contains(optionNames(), strings.ReplaceAll(flag, "-", "_"))
+	})
+	inHelp := find(`--([a-z-]+)`, between(t, "command.go", "whichever the client's Accept header prefers. ", " are the options of the"))
 
-	// the outcomes and the kinds of links
+	// the report
 	var outcomes, links []string
 	for o := range report.NumOutcomes {
 		outcomes = append(outcomes, o.String())
@@ -156,27 +57,38 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	for l := range report.NumLinks {
 		links = append(links, l.String())
 	}
-	reportPage, err := os.ReadFile("docs/report.md")
+	encoded, err := json.Marshal(report.Report{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	firstCells := func(section string) (cells []string) {
-		for _, row := range table(t, string(reportPage), section) {
-			cells = append(cells, strings.Trim(row[0], "`"))
+	example := string(encoded)
+
+	for what, tt := range map[string]struct{ got, want []string }{
+		"the syntax of UnmarshalCaddyfile":     {find(`(?m)^(\w+)`, strings.Join(syntax, "\n")), optionNames()},
+		"the modes in it":                      {find(`(?m)^replace (.*)`, strings.Join(syntax, "\n")), []string{strings.Join(modes, "|")}},
+		"the options of the README":            {column(options, 0), syntax},
+		"the default of formats in the README": {strings.Fields(strings.Trim(ofFormats[1], "`")), page.Formats()},
+		"the default of replace in the README": {[]string{ofReplace[1]}, []string{"`" + replacePages + "`"}},
+		"the JSON of docs/options.md":          {find(`(?m)^\t"(\w+)":`, object), slices.Concat([]string{"handler"}, inObject, []string{"group"})},
+		"the documentation of Formats":         {find("`(\\w+)`", docOfFormats), page.Formats()},
+		"the documentation of Replace":         {find("`(\\w+)`: ", docOfReplace), modes},
+		"the default there":                    {find("Default: `(\\w+)`", docOfReplace), []string{replacePages}},
+		"docs/representations.md":              {column(table(t, "docs/representations.md", "## Formats"), 0), page.Formats()},
+		"the usage of the command":             {slices.Sorted(slices.Values(find(`\[--([a-z-]+)`, command.Usage))), flags},
+		"the help of the command":              {slices.Sorted(slices.Values(inHelp)), optionFlags},
+		"the help of --formats":                {strings.Split(afterColon(cmd.Flag("formats").Usage), ", "), page.Formats()},
+		"the outcomes of docs/report.md":       {column(table(t, "docs/report.md", "## What is counted"), 0), outcomes},
+		"the kinds of links of docs/report.md": {column(table(t, "docs/report.md", "## Three kinds of links"), 0), links},
+		"the kinds of links in JSON":           {find(`"(\w+)":\{"count"`, strings.Replace(example, `"links":{`, "", 1)), links},
+		"the outcomes in JSON":                 {find(`"(\w+)":0[,}]`, find(`"outcomes":(\{[^}]*\})`, example)[0]), outcomes},
+		"the help of --why":                    {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand().Flag("why").Usage), -1), outcomes},
+		"the help of --link":                   {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand().Flag("link").Usage), -1), links},
+		"the formats of internal/testcaddy":    {namesOf(testcaddy.Formats), page.Formats()},
+	} {
+		if !slices.Equal(tt.got, tt.want) {
+			t.Errorf("%s: got\n%q\nwant, as in the code,\n%q", what, tt.got, tt.want)
 		}
-		return cells
 	}
-	example, err := json.Marshal(report.Report{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal("docs/report.md", firstCells("## What is counted"), outcomes)
-	equal("docs/report.md", firstCells("## Three kinds of links"), links)
-	equal("the JSON of a report", names(`"(\w+)":\{"count"`, strings.Replace(string(example), `"links":{`, "", 1)), links)
-	equal("the JSON of outcomes", names(`"(\w+)":0[,}]`, regexp.MustCompile(`"outcomes":\{([^}]*)\}`).FindString(string(example))), outcomes)
-	why, link := reportCommand().Flag("why").Usage, reportCommand().Flag("link").Usage
-	equal("--why", regexp.MustCompile(`, | or `).Split(why[strings.Index(why, ": ")+2:], -1), outcomes)
-	equal("--link", regexp.MustCompile(`, | or `).Split(link[strings.Index(link, ": ")+2:], -1), links)
 
 	// the formats in prose
 	words := map[string]string{"text": "plain text", "html": "HTML", "markdown": "Markdown", "json": "JSON", "problem": "problem details", "xml": "XML"}
@@ -186,17 +98,71 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	}
 	last := len(prose) - 1
 	want := strings.Join(prose[:last], ", ") + " or " + prose[last]
-	for what, text := range map[string]string{"the README": readme, "the documentation of Handler": docs["Handler"], "the help of the command": command.Long} {
+	for _, file := range []string{"README.md", "module.go", "command.go"} {
+		text := strings.ReplaceAll(between(t, file, "", ""), "\n//", "")
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
-			t.Errorf("%s lacks %q", what, want)
+			t.Errorf("%s lacks %q", file, want)
 		}
 	}
 }
 
-// table returns the cells of the first table of a section in Markdown, without its header.
-func table(t *testing.T, text, section string) (rows [][]string) {
+// TestMediaTypesOfTheDocumentation asks for the page by each media type of docs/representations.md.
+func TestMediaTypesOfTheDocumentation(t *testing.T) {
+	s := compile(t, "not_found", nil)
+	for _, row := range table(t, "docs/representations.md", "## Formats") {
+		for mediaType := range strings.SplitSeq(row[1], ", ") {
+			rec := httptest.NewRecorder()
+			if err := s.serve(rec, prepare(rec, incoming(t, "/x", "Accept: "+mediaType))); err != nil {
+				t.Fatal(err)
+			}
+			if got := rec.Header().Get("Content-Type"); got != row[2] {
+				t.Errorf("%s: got %s, want %s", mediaType, got, row[2])
+			}
+		}
+	}
+}
+
+// between returns what a file has between two strings. An empty end is that of the file.
+func between(t *testing.T, file, start, end string) string {
 	t.Helper()
-	_, text, _ = strings.Cut(text, "\n"+section+"\n")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(content), start)
+	if end != "" && found {
+		text, _, found = strings.Cut(text, end)
+	}
+	if !found {
+		t.Fatalf("%s has nothing between %q and %q", file, start, end)
+	}
+	return text
+}
+
+// find returns the first group of each match.
+func find(pattern, text string) (found []string) {
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		found = append(found, match[1])
+	}
+	return found
+}
+
+func afterColon(s string) string {
+	_, s, _ = strings.Cut(s, ": ")
+	return s
+}
+
+func namesOf(formats []testcaddy.Format) (names []string) {
+	for _, f := range formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// table returns the cells of the first table of a section in Markdown, without its header.
+func table(t *testing.T, file, section string) (rows [][]string) {
+	t.Helper()
+	text := between(t, file, "\n"+section+"\n", "")
 	_, text, found := strings.Cut(text, "\n|---")
 	_, text, _ = strings.Cut(text, "\n")
 	if !found {
@@ -209,4 +175,12 @@ func table(t *testing.T, text, section string) (rows [][]string) {
 		rows = append(rows, strings.Split(strings.Trim(line, "| \n"), " | "))
 	}
 	return rows
+}
+
+// column returns a column of a table, as a reader sees it.
+func column(rows [][]string, i int) (cells []string) {
+	for _, row := range rows {
+		cells = append(cells, strings.ReplaceAll(strings.Trim(row[i], "`"), `\|`, "|"))
+	}
+	return cells
 }

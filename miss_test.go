@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -83,7 +82,6 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 			if strings.HasSuffix(wantLast, "/x") || strings.Contains(wantLast, `\`) {
 				wantLast = ""
 			}
-			before := pages(t, h, tt.link)
 			missed.Take()
 			w := httptest.NewRecorder()
 			if err := h.ServeHTTP(w, prepare(w, r), tt.next); err != nil {
@@ -97,26 +95,8 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 			if a.Link != tt.link || a.Outcomes.String() != tt.outcome.String() || a.LastLink != wantLast || a.Host+a.Path != "a.test/x" {
 				t.Errorf("got %+v, want %s, %s and the last link %q", a, tt.link, tt.outcome, wantLast)
 			}
-			if written := pages(t, h, tt.link) - before; (written == 1) != (tt.outcome < report.Passed) {
-				t.Errorf("the metric has %v pages more with the label %s", written, tt.link)
-			}
 		})
 	}
-}
-
-// pages returns how many pages a handler has written that a kind of link led to.
-func pages(t *testing.T, h *Handler, link report.Link) (n float64) {
-	t.Helper()
-	for c := range h.counter {
-		registry := prometheus.NewRegistry()
-		registry.MustRegister(h.counter[c][link])
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += families[0].GetMetric()[0].GetCounter().GetValue()
-	}
-	return n
 }
 
 // TestErrorOfAnAdminAPIIsPrintable has bytes that act on a terminal in what an admin API answers.

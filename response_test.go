@@ -21,27 +21,12 @@ import (
 // http.ResponseWriter.
 type fakeWriter struct {
 	*httptest.ResponseRecorder
-	calls    []string
-	panicsAt string // the name of a method
+	calls []string
 }
 
 func (w *fakeWriter) call(method string) error {
 	w.calls = append(w.calls, method)
 	return nil
-}
-
-func (w *fakeWriter) WriteHeader(status int) {
-	if w.panicsAt == "WriteHeader" {
-		panic(http.ErrAbortHandler)
-	}
-	w.ResponseRecorder.WriteHeader(status)
-}
-
-func (w *fakeWriter) Write(p []byte) (int, error) {
-	if w.panicsAt == "Write" {
-		panic(http.ErrAbortHandler)
-	}
-	return w.ResponseRecorder.Write(p)
 }
 
 func (w *fakeWriter) ReadFrom(r io.Reader) (int64, error) {
@@ -157,26 +142,6 @@ func TestBareStatusIsAResponseOnceMoreFollows(t *testing.T) {
 			if err != nil || w.Code != http.StatusNotFound || isPage != (name == "second status") {
 				t.Errorf("got %d %q, %v, want the handler's own 404, or the page if nothing follows", w.Code, w.Body, err)
 			}
-		})
-	}
-}
-
-// TestPanicOfThePageItselfPasses has the underlying writer panic while the page is sent in place of a response. The client
-// has no page then, so that an abort passes, too.
-func TestPanicOfThePageItselfPasses(t *testing.T) {
-	for _, method := range []string{"WriteHeader", "Write"} {
-		t.Run(method, func(t *testing.T) {
-			defer func() {
-				if got := recover(); got != http.ErrAbortHandler {
-					t.Errorf("got the panic %v", got)
-				}
-			}()
-			w := &fakeWriter{ResponseRecorder: httptest.NewRecorder(), panicsAt: method}
-			err := serve(provision(t, &Handler{}), w, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
-				w.WriteHeader(http.StatusNotFound)
-				return nil
-			})
-			t.Errorf("got %v, want a panic", err)
 		})
 	}
 }

@@ -28,6 +28,7 @@ func TestAddressOfEveryForm(t *testing.T) {
 		"urn:x?y=http://b.test":          "urn:x?y=http://b.test",
 		"http:me:secret@b.test//x?y@z":   "http:b.test//x?y@z",
 		"javascript:secret@//alert(1)?@": "javascript:alert(1)?@",
+		"a<b:c":                          "a%3Cb:c",
 	} {
 		if got := addressOf("GET", target, ""); got != want {
 			t.Errorf("%s: got the address %q, want %q", target, got, want)

@@ -74,7 +74,7 @@ func CheckBaseURL(s string) error {
 		}
 	}
 	if path := u.EscapedPath(); uri.EncodePath(path) != path || !strings.HasSuffix(s, path) {
-		return fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, u)
+		return fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, u.Scheme+"://"+u.Host+uri.EncodePath(path))
 	}
 	return nil
 }

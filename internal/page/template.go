@@ -37,7 +37,7 @@ func loadTemplate(file string, sample Page, logger *zap.Logger) (*fileTemplate, 
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	t := &fileTemplate{file: file, sample: sample, logger: logger}
+	t := &fileTemplate{file: file, sample: sample, logger: logger, looked: time.Now()}
 	return t, t.load()
 }
 
