@@ -47,6 +47,26 @@ func run(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	return out.String(), stderr, code
 }
 
+// prints runs a caddy command that succeeds, and returns what it prints.
+func prints(t *testing.T, cmd *exec.Cmd) (stdout string) {
+	t.Helper()
+	stdout, stderr, code := run(t, cmd)
+	if code != 0 {
+		t.Fatalf("got the exit code %d and\n%s", code, stderr)
+	}
+	return stdout
+}
+
+// fails runs a caddy command, which must say why it fails, and print nothing else.
+func fails(t *testing.T, cmd *exec.Cmd, why string) (stderr string) {
+	t.Helper()
+	stdout, stderr, code := run(t, cmd)
+	if code != 1 || stdout != "" || !strings.Contains(stderr, why) || strings.ContainsAny(stderr, "\x1b\x00") {
+		t.Fatalf("got the exit code %d, %q and\n%q\nwant 1 and %s", code, stdout, stderr, why)
+	}
+	return stderr
+}
+
 func runInto(t *testing.T, cmd *exec.Cmd, stdout io.Writer) (stderr string, code int) {
 	t.Helper()
 	var errs bytes.Buffer
@@ -59,8 +79,8 @@ func runInto(t *testing.T, cmd *exec.Cmd, stdout io.Writer) (stderr string, code
 	return errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// runIntoFull runs a caddy command whose output does not fit.
-func runIntoFull(t *testing.T, cmd *exec.Cmd) (stderr string, code int) {
+// failsToPrint runs a caddy command whose output does not fit.
+func failsToPrint(t *testing.T, cmd *exec.Cmd) (stderr string) {
 	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +90,11 @@ func runIntoFull(t *testing.T, cmd *exec.Cmd) (stderr string, code int) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	return runInto(t, cmd, full)
+	stderr, code := runInto(t, cmd, full)
+	if code != 1 {
+		t.Errorf("got the exit code %d", code)
+	}
+	return stderr
 }
 
 // safeBuffer is a buffer that is read while it is written to.
