@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -97,48 +96,35 @@ func failsToPrint(t *testing.T, cmd *exec.Cmd) (stderr string) {
 	return stderr
 }
 
-// safeBuffer is a buffer that is read while it is written to.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // running is a caddy not-found that runs.
 type running struct {
 	*testcaddy.Client
 	addr, admin string // the latter is the default of the admin API
-	log         *safeBuffer
+	log         string // the name of the file
 	cmd         *exec.Cmd
 }
 
 // startNotFound runs caddy not-found with flags until the test ends.
 func startNotFound(t *testing.T, flags ...string) *running {
 	t.Helper()
-	r := &running{addr: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t), log: new(safeBuffer)}
+	r := &running{addr: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t), log: testcaddy.TempFile(t, "log", "")}
 	r.Client = testcaddy.HTTP11(t, r.addr)
 	cmd := command(t, append([]string{"not-found", "--listen", r.addr}, flags...)...)
 	r.cmd = cmd
 	cmd.Env = append(cmd.Env, "CADDY_ADMIN="+r.admin)
-	cmd.Stderr = r.log
+	log, err := os.OpenFile(r.log, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Wait() // it is killed by then, if it has not ended
 		if t.Failed() {
-			t.Log(r.log)
+			t.Log(readFile(t, r.log))
 		}
 	})
 	// not only that something listens: for a moment, that may be another test that looks for a free port
@@ -170,7 +156,7 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 		conn.Close()
 		t.Error("the admin API listens without --report")
 	}
-	if log := s.log.String(); strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
+	if log := readFile(t, s.log); strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
 		t.Errorf("without --access-log and --debug, it logs\n%s", log)
 	}
 	if files, err := os.ReadDir(s.cmd.Dir); err != nil || len(files) > 0 {
@@ -183,7 +169,7 @@ func TestNotFoundCommandFlags(t *testing.T) {
 	t.Run("most of them", func(t *testing.T) {
 		t.Parallel()
 		template := testcaddy.TempFile(t, "404.html", "<p>{{.Message}}")
-		s := startNotFound(t, "--context-path=/app/", "--footer", "Powered by us", "--formats=text,html", "--template", template,
+		s := startNotFound(t, "--context-path=/app//", "--footer", "Powered by us", "--formats=text,html", "--template", template,
 			"--trusted-proxies=10.0.0.0/8,private_ranges", "--health-path=/healthz", "--report", "--access-log", "--debug")
 		const message = "No endpoint GET /app/missing.html."
 		s.Get(t, "http://a.test/x", "Accept: application/json", "X-Forwarded-Host: www.example.com", "X-Forwarded-Proto: https").
@@ -202,7 +188,7 @@ func TestNotFoundCommandFlags(t *testing.T) {
 			t.Errorf("got the report %s", report)
 		}
 		for _, message := range []string{`"msg":"handled request"`, `"msg":"wrote the 404 page"`} {
-			eventually(t, "the log has "+message, func() bool { return strings.Contains(s.log.String(), message) })
+			eventually(t, "the log has "+message, func() bool { return strings.Contains(readFile(t, s.log), message) })
 		}
 	})
 	t.Run("as ingress-nginx needs them", func(t *testing.T) {

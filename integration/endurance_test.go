@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,14 +16,13 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 var endurance = flag.Duration("endurance", 2*time.Second, "how long TestEndurance keeps Caddy under load")
 
 // TestEndurance keeps Caddy under load while its config is reloaded, and a backend goes away and comes back. Every answer is
-// right, byte for byte, the report has every 404, and nothing is left behind. For longer than a moment:
+// right, byte for byte, and nothing is left behind. For longer than a moment:
 //
 //	go test -race -run TestEndurance -timeout 10m ./integration -endurance 5m
 func TestEndurance(t *testing.T) {
@@ -35,7 +33,6 @@ func TestEndurance(t *testing.T) {
 	l.run(t, *endurance*4/5)
 
 	testcaddy.CheckMemory(t, before, 8<<20)
-	l.checkCounts(t)
 	if warnings := l.logs.Select(t, func(testcaddy.Entry) bool { return true }); len(warnings) > 0 {
 		t.Errorf("the log has %v", warnings)
 	}
@@ -53,13 +50,11 @@ type load struct {
 	logs             *testcaddy.Logs
 	requests         atomic.Int64
 	reloads, outages int
-	mu               sync.Mutex
-	answered, asked  map[string]uint64 // by address: the 404s that clients have seen, and all that may have been counted
 }
 
 func startLoad(t *testing.T) *load {
 	l := &load{
-		logs: testcaddy.NewLogs(t), answered: make(map[string]uint64), asked: make(map[string]uint64),
+		logs:   testcaddy.NewLogs(t),
 		steady: testcaddy.Backend(t, loadedBackend), mortal: "127.0.0.1:" + testcaddy.FreePort(t),
 	}
 	template := testcaddy.TempFile(t, "404.html", strings.NewReplacer("HEADING", "{{.Heading}}", "URI", "{{.URI}}").Replace(templatePage))
@@ -96,7 +91,6 @@ http://a.test:PORT {
 			"log stdlib {\n"+l.logs.Output+"\ninclude http.stdlib\nlevel DEBUG\n}"))
 	}
 	l.addr = testcaddy.StartConfig(t, l.configs[0]).Addr
-	takeReport(t) // with what other tests left
 	return l
 }
 
@@ -212,7 +206,6 @@ func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
 		if k.want == "template" {
 			req.Header.Set("Accept", "text/html")
 		}
-		l.count(l.asked, k.path)
 		if res, err = c.HTTP.Do(req); err == nil {
 			break
 		}
@@ -240,54 +233,10 @@ func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
 	mortal := strings.HasPrefix(k.path, "/mortal/")
 	switch {
 	case err == nil && res.StatusCode == wantStatus && content == want:
-		if wantStatus == http.StatusNotFound {
-			l.count(l.answered, k.path)
-		}
 		return nil
 	case mortal && err == nil && res.StatusCode == http.StatusBadGateway && content == "",
 		mortal && err != nil && res.StatusCode == http.StatusOK && wantStatus == http.StatusOK && strings.HasPrefix(want, content):
 		return nil
 	}
 	return fmt.Errorf("got %s, %.500q of %d bytes, and %v; want %d, %.500q of %d bytes", res.Status, content, len(content), err, wantStatus, want, len(want))
-}
-
-func (l *load) count(counts map[string]uint64, path string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	counts["a.test"+path]++
-}
-
-// takeReport asks what serves the report on the admin API.
-func takeReport(t *testing.T) report.Report {
-	t.Helper()
-	info, err := caddy.GetModule("admin.api.not_found")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec := httptest.NewRecorder()
-	if err := info.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(rec, httptest.NewRequest("DELETE", "/not_found/report", nil)); err != nil {
-		t.Fatal(err)
-	}
-	r, err := report.Parse(rec.Body.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// checkCounts compares the report with what the clients know: what was answered with a 404 is counted, and where a client
-// left, or sent a request again, another one may be.
-func (l *load) checkCounts(t *testing.T) {
-	got := make(map[string]uint64)
-	for _, a := range takeReport(t).Addresses {
-		got[a.Host+a.Path] = a.Count
-		if a.Overcount > 0 || l.asked[a.Host+a.Path] == 0 {
-			t.Errorf("the report has %+v", a)
-		}
-	}
-	for address, answered := range l.answered {
-		if n := got[address]; n < answered || n > l.asked[address] {
-			t.Errorf("%s: the report counts %d, want %d to %d", address, n, answered, l.asked[address])
-		}
-	}
 }

@@ -13,22 +13,6 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestMessageNamesTheContextPath asks for addresses within the context path, outside of it and rewritten.
-func TestMessageNamesTheContextPath(t *testing.T) {
-	s := testcaddy.Start(t, `
-http://app.test:0 {
-	not_found {
-		context_path {http.request.header.X-Path}
-	}
-	handle_path /strip/* {
-		rewrite * /elsewhere
-	}
-}`)
-	for _, uri := range []string{"http://app.test/", "http://app.test/app/x?y", "http://app.test/strip/x?y"} {
-		s.Get(t, uri, "X-Path: /app//").WantPage(t, "GET", uri, "/app")
-	}
-}
-
 // TestBaseURL sends every form of a request target, through a trusted proxy that names another host.
 func TestBaseURL(t *testing.T) {
 	s := testcaddy.Start(t, "http://:0 {\nnot_found {\nbase_url https://www.example.com/app/\n}\n}", "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
@@ -48,26 +32,26 @@ func TestBaseURL(t *testing.T) {
 // TestURI has the page asked for at an address of its own, as another proxy does, where what is behind not_found changes
 // all that the option is made of.
 func TestURI(t *testing.T) {
-	s := testcaddy.Start(t, strings.ReplaceAll(`
+	const query, header = "uri {http.request.uri.query.url}", "uri {http.request.header.X-Original-URI}"
+	s := testcaddy.Start(t, `
 http://query.test:0 {
 	not_found {
-		uri {http.request.uri.query.url}
+		`+query+`
 	}
 	rewrite * /rewritten?url=/wrong
 	respond /rewritten 404
 }
 http://header.test:0 {
 	not_found {
-		uri {http.request.header.X-Original-URI}
+		`+header+`
 	}
 	request_header X-Original-URI /wrong
-	reverse_proxy BACKEND
+	reverse_proxy `+testcaddy.Backend(t, testcaddy.MissingPage)+`
 }
 http://proxies.test:0 {
 	@proxies remote_ip 192.0.2.0/24
 	not_found @proxies {
-		base_url https://www.example.com
-		uri {http.request.header.X-Original-URI}
+		`+header+`
 	}
 	not_found
 }
@@ -76,10 +60,10 @@ http://errors.test:0 {
 	error 404
 	handle_errors {
 		not_found {
-			uri {http.request.uri.query.url}
+			`+query+`
 		}
 	}
-}`, "BACKEND", testcaddy.Backend(t, testcaddy.MissingPage)), "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
+}`, "servers {\ntrusted_proxies static 127.0.0.0/8\n}")
 
 	for value, want := range map[string]string{
 		"/docs/nothing?x=1": "https://HOST/docs/nothing?x=1",
@@ -106,24 +90,10 @@ http://errors.test:0 {
 
 // TestReportHasTheURI counts pages and a 404 response that passes, at addresses that the option uri says.
 func TestReportHasTheURI(t *testing.T) {
-	s := startReporting(t, strings.ReplaceAll(`
-http://a.test:0 {
-	not_found {
-		uri {http.request.uri.query.url}
-		report
-	}
-	rewrite * /rewritten?url=/wrong
-	reverse_proxy BACKEND
-}
-http://passing.test:0 {
-	not_found {
-		uri https://{http.request.header.X-Host}/a{http.request.header.X-Original-URI}
-		replace none
-		report
-	}
-	request_header X-Original-URI /wrong
-	reverse_proxy BACKEND
-}`, "BACKEND", testcaddy.Backend(t, testcaddy.MissingPage)))
+	backend := testcaddy.Backend(t, testcaddy.MissingPage)
+	s := startReporting(t, "http://a.test:0 {\nnot_found {\nreport\nuri {http.request.uri.query.url}\n}\nrewrite * /rewritten?url=/wrong\nreverse_proxy "+backend+"\n}\n"+
+		"http://passing.test:0 {\nnot_found {\nreport\nreplace none\nuri https://{http.request.header.X-Host}/a{http.request.header.X-Original-URI}\n}\n"+
+		"request_header X-Original-URI /wrong\nreverse_proxy "+backend+"\n}")
 	s.miss(t, "GET", "http://a.test/404?url=https%3A%2F%2Fme%40shop.test%2Fa%2520b%3Fx%23y")
 	s.miss(t, "GET", "http://a.test/404?url=/nothing")
 	s.miss(t, "GET", "http://a.test/404")
