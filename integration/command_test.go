@@ -232,7 +232,7 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	for _, tt := range []struct{ flag, at, env, instead string }{
 		{"--report", first.admin, first.admin, "--admin localhost:2020 or --admin unix//run/not-found.sock"},
 		{"--admin", first.admin, second.admin, "--admin localhost:2020"},
-		{"--admin", socket, first.admin, "--admin localhost:2020"},
+		{"--admin", socket + "|0220", first.admin, "--admin localhost:2020"},
 		{"--listen", first.addr, second.admin, "--listen :8081"},
 		{"--listen", "tcp/" + first.addr, second.admin, "--listen :8081"},
 	} {
