@@ -122,12 +122,10 @@ func checkUnused(flag, address, instead string) error {
 	if err != nil {
 		return err
 	}
-	for i := range addr.PortRangeSize() {
-		host, _, _ := strings.Cut(addr.JoinHostPort(i), "|") // a Unix socket may have permissions
-		if conn, err := net.DialTimeout(addr.Network, host, time.Second); err == nil {
-			conn.Close()
-			return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
-		}
+	host, _, _ := strings.Cut(addr.JoinHostPort(0), "|") // a Unix socket may have permissions
+	if conn, err := net.DialTimeout(addr.Network, host, time.Second); err == nil {
+		conn.Close()
+		return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // configOfFlags returns the config that `caddy not-found` would run with arguments, once Caddy has checked it.
@@ -54,5 +55,29 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 		if _, err := configOfFlags(t, strings.Fields(args)...); err != nil {
 			t.Errorf("%q: got the error %v", args, err)
 		}
+	}
+}
+
+// TestCommandServesPlainHTTPOnEveryPort has a port on which Caddy would turn on automatic HTTPS.
+func TestCommandServesPlainHTTPOnEveryPort(t *testing.T) {
+	cmd := new(cobra.Command)
+	caddycmd.Commands()["not-found"].CobraFunc(cmd)
+	if err := cmd.ParseFlags([]string{"--listen=127.0.0.1:443"}); err != nil {
+		t.Fatal(err)
+	}
+	config, err := notFoundConfig(caddycmd.Flags{FlagSet: cmd.Flags()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := caddy.ProvisionContext(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := ctx.App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server := app.(*caddyhttp.App).Servers["not_found"]; len(server.TLSConnPolicies) > 0 {
+		t.Errorf("it serves TLS: %v", server.TLSConnPolicies)
 	}
 }

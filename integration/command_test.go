@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +46,26 @@ func run(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	return out.String(), stderr, code
 }
 
+// prints runs a caddy command that succeeds, and returns what it prints.
+func prints(t *testing.T, cmd *exec.Cmd) (stdout string) {
+	t.Helper()
+	stdout, stderr, code := run(t, cmd)
+	if code != 0 {
+		t.Fatalf("got the exit code %d and\n%s", code, stderr)
+	}
+	return stdout
+}
+
+// fails runs a caddy command, which must say why it fails, and print nothing else.
+func fails(t *testing.T, cmd *exec.Cmd, why string) (stderr string) {
+	t.Helper()
+	stdout, stderr, code := run(t, cmd)
+	if code != 1 || stdout != "" || !strings.Contains(stderr, why) || strings.ContainsAny(stderr, "\x1b\x00") {
+		t.Fatalf("got the exit code %d, %q and\n%q\nwant 1 and %s", code, stdout, stderr, why)
+	}
+	return stderr
+}
+
 func runInto(t *testing.T, cmd *exec.Cmd, stdout io.Writer) (stderr string, code int) {
 	t.Helper()
 	var errs bytes.Buffer
@@ -59,8 +78,8 @@ func runInto(t *testing.T, cmd *exec.Cmd, stdout io.Writer) (stderr string, code
 	return errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// runIntoFull runs a caddy command whose output does not fit.
-func runIntoFull(t *testing.T, cmd *exec.Cmd) (stderr string, code int) {
+// failsToPrint runs a caddy command whose output does not fit.
+func failsToPrint(t *testing.T, cmd *exec.Cmd) (stderr string) {
 	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,51 +89,42 @@ func runIntoFull(t *testing.T, cmd *exec.Cmd) (stderr string, code int) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	return runInto(t, cmd, full)
-}
-
-// safeBuffer is a buffer that is read while it is written to.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	stderr, code := runInto(t, cmd, full)
+	if code != 1 {
+		t.Errorf("got the exit code %d", code)
+	}
+	return stderr
 }
 
 // running is a caddy not-found that runs.
 type running struct {
 	*testcaddy.Client
 	addr, admin string // the latter is the default of the admin API
-	log         *safeBuffer
+	log         string // the name of the file
 	cmd         *exec.Cmd
 }
 
 // startNotFound runs caddy not-found with flags until the test ends.
 func startNotFound(t *testing.T, flags ...string) *running {
 	t.Helper()
-	r := &running{addr: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t), log: new(safeBuffer)}
+	r := &running{addr: "127.0.0.1:" + testcaddy.FreePort(t), admin: "127.0.0.1:" + testcaddy.FreePort(t), log: testcaddy.TempFile(t, "log", "")}
 	r.Client = testcaddy.HTTP11(t, r.addr)
 	cmd := command(t, append([]string{"not-found", "--listen", r.addr}, flags...)...)
 	r.cmd = cmd
 	cmd.Env = append(cmd.Env, "CADDY_ADMIN="+r.admin)
-	cmd.Stderr = r.log
+	log, err := os.OpenFile(r.log, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Wait() // it is killed by then, if it has not ended
 		if t.Failed() {
-			t.Log(r.log)
+			t.Log(readFile(t, r.log))
 		}
 	})
 	// not only that something listens: for a moment, that may be another test that looks for a free port
@@ -146,8 +156,11 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 		conn.Close()
 		t.Error("the admin API listens without --report")
 	}
-	if log := s.log.String(); strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
+	if log := readFile(t, s.log); strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
 		t.Errorf("without --access-log and --debug, it logs\n%s", log)
+	}
+	if files, err := os.ReadDir(s.cmd.Dir); err != nil || len(files) > 0 {
+		t.Errorf("in its home it has left %v, %v", files, err)
 	}
 }
 
@@ -156,7 +169,7 @@ func TestNotFoundCommandFlags(t *testing.T) {
 	t.Run("most of them", func(t *testing.T) {
 		t.Parallel()
 		template := testcaddy.TempFile(t, "404.html", "<p>{{.Message}}")
-		s := startNotFound(t, "--context-path=/app/", "--footer", "Powered by us", "--formats=text,html", "--template", template,
+		s := startNotFound(t, "--context-path=/app//", "--footer", "Powered by us", "--formats=text,html", "--template", template,
 			"--trusted-proxies=10.0.0.0/8,private_ranges", "--health-path=/healthz", "--report", "--access-log", "--debug")
 		const message = "No endpoint GET /app/missing.html."
 		s.Get(t, "http://a.test/x", "Accept: application/json", "X-Forwarded-Host: www.example.com", "X-Forwarded-Proto: https").
@@ -175,7 +188,7 @@ func TestNotFoundCommandFlags(t *testing.T) {
 			t.Errorf("got the report %s", report)
 		}
 		for _, message := range []string{`"msg":"handled request"`, `"msg":"wrote the 404 page"`} {
-			eventually(t, "the log has "+message, func() bool { return strings.Contains(s.log.String(), message) })
+			eventually(t, "the log has "+message, func() bool { return strings.Contains(readFile(t, s.log), message) })
 		}
 	})
 	t.Run("as ingress-nginx needs them", func(t *testing.T) {
@@ -188,13 +201,9 @@ func TestNotFoundCommandFlags(t *testing.T) {
 
 func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../internal/page/page.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, stderr, code := run(t, command(t, "not-found", "export-template"))
-	if code != 0 || stdout != string(page) {
-		t.Errorf("got the exit code %d, %q and\n%s", code, stderr, stdout)
+	stdout := prints(t, command(t, "not-found", "export-template"))
+	if stdout != readFile(t, "../internal/page/page.html") {
+		t.Errorf("got\n%s", stdout)
 	}
 	s := startNotFound(t, "--template", testcaddy.TempFile(t, "404.html", stdout))
 	res := s.Get(t, "http://a.test/x", "Accept: text/html")
@@ -219,32 +228,29 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 		t.Error("with --admin, the admin API listens at the default address, too")
 	}
 
-	refused := func(t *testing.T, at, env string, flags ...string) {
-		t.Helper()
-		cmd := command(t, append([]string{"not-found", "--listen=127.0.0.1:0", "--report"}, flags...)...)
-		cmd.Env = append(cmd.Env, "CADDY_ADMIN="+env)
-		want := "admin: at " + at + ", something answers already, such as another Caddy; use another address, as in --admin localhost:2020 or --admin unix//run/not-found.sock"
-		if _, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, want) {
-			t.Fatalf("got the exit code %d and\n%s\nwant 1 and %s", code, stderr, want)
+	// a second one does not start, nor does it take a part of another server's connections
+	for _, tt := range []struct{ flag, at, env, instead string }{
+		{"--report", first.admin, first.admin, "--admin localhost:2020 or --admin unix//run/not-found.sock"},
+		{"--admin", first.admin, second.admin, "--admin localhost:2020"},
+		{"--admin", socket + "|0220", first.admin, "--admin localhost:2020"},
+		{"--listen", first.addr, second.admin, "--listen :8081"},
+		{"--listen", "tcp/" + first.addr, second.admin, "--listen :8081"},
+	} {
+		cmd, what := command(t, "not-found", "--listen=127.0.0.1:0", "--report"), strings.TrimPrefix(tt.flag, "--")
+		if what == "report" {
+			what = "admin"
+		} else {
+			cmd.Args = append(cmd.Args, tt.flag, tt.at)
 		}
-	}
-	refused(t, first.admin, first.admin)
-	refused(t, first.admin, second.admin, "--admin", first.admin)
-	refused(t, socket, first.admin, "--admin", socket)
-
-	// nor does it take a part of another server's connections
-	for _, flags := range [][]string{{"--listen=" + first.addr}, {"--listen=tcp/" + first.addr, "--health-path=/healthz"}} {
-		want := "listen: at " + strings.TrimPrefix(flags[0], "--listen=") + ", something answers already, such as another Caddy; use another address, as in --listen :8081"
-		if _, stderr, code := run(t, command(t, append([]string{"not-found"}, flags...)...)); code != 1 || !strings.Contains(stderr, want) {
-			t.Fatalf("got the exit code %d and\n%s\nwant 1 and %s", code, stderr, want)
-		}
+		cmd.Env = append(cmd.Env, "CADDY_ADMIN="+tt.env)
+		fails(t, cmd, what+": at "+tt.at+", something answers already, such as another Caddy; use another address, as in "+tt.instead)
 	}
 
 	reports := func(address, path string) {
 		t.Helper()
-		stdout, stderr, code := run(t, command(t, "not-found", "report", "--address", address))
-		if code != 0 || !strings.HasPrefix(stdout, "1 404 since ") || !strings.Contains(stdout, " a.test"+path+"\n") {
-			t.Errorf("got the exit code %d, %s and\n%s\nwant the address a.test%s alone", code, stderr, stdout, path)
+		stdout := prints(t, command(t, "not-found", "report", "--address", address))
+		if !strings.HasPrefix(stdout, "1 404 since ") || !strings.Contains(stdout, " a.test"+path+"\n") {
+			t.Errorf("got\n%s\nwant the address a.test%s alone", stdout, path)
 		}
 	}
 	first.Get(t, "http://a.test/first")
@@ -264,33 +270,38 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	reports(socket, "/third")
 }
 
-// TestNotFoundCommandDoesNotWaitForStalledClients has clients that stall in the body of a request.
+// TestNotFoundCommandDoesNotWaitForStalledClients has clients that stall in a request.
 func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 	t.Parallel()
-	stall := func(t *testing.T, s *running) net.Conn {
+	stall := func(t *testing.T, s *running, request string) net.Conn {
 		conn, err := net.Dial("tcp", s.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if _, err := io.WriteString(conn, "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nx"); err != nil {
+		if _, err := io.WriteString(conn, request); err != nil {
 			t.Fatal(err)
 		}
 		s.Get(t, "http://a.test/another") // it has the first request by then
-		return conn
-	}
-	t.Run("until the read timeout", func(t *testing.T) {
-		t.Parallel()
-		conn := stall(t, startNotFound(t))
 		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		testcaddy.ReadResponse(t, bufio.NewReader(conn), "POST", "the stalled request").WantPage(t, "POST", "http://a.test/x", "")
+		return conn
+	}
+	const inHeader, inBody = "GET /x HTTP/1.1\r\nHost: a", "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nx"
+	t.Run("until the read timeout", func(t *testing.T) {
+		t.Parallel()
+		s := startNotFound(t)
+		header, body := stall(t, s, inHeader), stall(t, s, inBody)
+		testcaddy.ReadResponse(t, bufio.NewReader(body), "POST", "the stalled request").WantPage(t, "POST", "http://a.test/x", "")
+		if _, err := io.ReadAll(header); err != nil {
+			t.Errorf("a connection that stalls in the header is not closed: %v", err)
+		}
 	})
 	t.Run("SIGTERM", func(t *testing.T) {
 		t.Parallel()
 		s := startNotFound(t)
-		stall(t, s)
+		stall(t, s, inBody)
 		begin := time.Now()
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -305,16 +316,13 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 // TestCommandOfTheKubernetesExample runs what the manifest runs.
 func TestCommandOfTheKubernetesExample(t *testing.T) {
 	t.Parallel()
-	manifest, err := os.ReadFile("../examples/kubernetes/manifest.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := regexp.MustCompile(`args: \[caddy, not-found, (.+)\]`).FindSubmatch(manifest)
-	probe := regexp.MustCompile(`readinessProbe:\s+httpGet:\s+path: (\S+)`).FindSubmatch(manifest)
+	manifest := readFile(t, "../examples/kubernetes/manifest.yaml")
+	args := regexp.MustCompile(`args: \[caddy, not-found, (.+)\]`).FindStringSubmatch(manifest)
+	probe := regexp.MustCompile(`readinessProbe:\s+httpGet:\s+path: (\S+)`).FindStringSubmatch(manifest)
 	if args == nil || probe == nil {
 		t.Fatalf("the manifest has no command or no probe:\n%s", manifest)
 	}
-	s := startNotFound(t, strings.Split(string(args[1]), ", ")...)
-	s.Get(t, "http://a.test"+string(probe[1])).Want(t, http.StatusOK, "")
+	s := startNotFound(t, strings.Split(args[1], ", ")...)
+	s.Get(t, "http://a.test"+probe[1]).Want(t, http.StatusOK, "")
 	s.Get(t, "http://10.0.0.1/x", "X-Forwarded-Proto: https", "X-Forwarded-Host: a.test").WantPage(t, "GET", "https://a.test/x", "")
 }

@@ -2,8 +2,8 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	goast "go/ast"
 	"go/parser"
 	"go/token"
 	"os"
@@ -29,37 +29,21 @@ import (
 // TestExamplesLoad loads every config in examples/ as `caddy validate` does.
 func TestExamplesLoad(t *testing.T) {
 	t.Chdir("..") // where the paths in the examples begin
-	entries, err := os.ReadDir("examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if entry.IsDir() && entry.Name() != "kubernetes" { // which has a module and a test of its own
-			t.Run(entry.Name(), func(t *testing.T) {
-				validate(t, adaptFile(t, filepath.Join("examples", entry.Name(), "Caddyfile"))) // there is one in each
-			})
-		}
+	for _, file := range glob(t, "examples/*/Caddyfile") {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) { validate(t, adaptFile(t, file)) })
 	}
 	t.Run("caddy.json", func(t *testing.T) {
-		config, err := os.ReadFile("examples/json/caddy.json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		validate(t, config)
-
+		config := readFile(t, "examples/json/caddy.json")
+		validate(t, []byte(config))
 		var got, want any
-		if err := json.Unmarshal(config, &got); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(adaptFile(t, "examples/json/Caddyfile"), &want); err != nil {
+		if err := errors.Join(json.Unmarshal([]byte(config), &got), json.Unmarshal(adaptFile(t, "examples/json/Caddyfile"), &want)); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Error("caddy.json is not what its Caddyfile is adapted to; write it again with caddy adapt --pretty")
 		}
-
 		for _, field := range reflect.VisibleFields(reflect.TypeFor[notfound.Handler]()) {
-			if key, _, ok := strings.Cut(field.Tag.Get("json"), ","); ok && !strings.Contains(string(config), `"`+key+`":`) {
+			if key, _, ok := strings.Cut(field.Tag.Get("json"), ","); ok && !strings.Contains(config, `"`+key+`":`) {
 				t.Errorf("caddy.json lacks the option %s", key)
 			}
 		}
@@ -70,11 +54,7 @@ func TestExamplesLoad(t *testing.T) {
 func TestDocumentedCaddyfilesLoad(t *testing.T) {
 	t.Chdir("..")
 	for _, file := range documents(t) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		blocks := strings.Split(string(text), "```caddyfile\n")[1:]
+		blocks := strings.Split(readFile(t, file), "```caddyfile\n")[1:]
 		if file == "README.md" && len(blocks) == 0 {
 			t.Error("the README has no Caddyfile")
 		}
@@ -89,90 +69,56 @@ func TestDocumentedCaddyfilesLoad(t *testing.T) {
 // with ../ in a comment of an example. Everything in docs/ and in examples/ can be reached.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Chdir("..")
-	targets := make(map[string][]string) // the headings of each document, as GitHub names them
+	headings, links := make(map[string][]string), make(map[string][]string) // of each file; headings as GitHub names them
 	for _, file := range documents(t) {
-		doc, source := parseMarkdown(t, file)
-		targets[file] = nil
-		_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-			if heading, ok := n.(*ast.Heading); ok && entering {
-				targets[file] = append(targets[file], anchor(string(heading.Lines().Value(source))))
+		source := []byte(readFile(t, file))
+		doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+		_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+			switch n := n.(type) {
+			case *ast.Heading:
+				headings[file] = append(headings[file], anchor(string(n.Lines().Value(source))))
+			case *ast.Link:
+				links[file] = append(links[file], string(n.Destination))
+			case *ast.Image:
+				links[file] = append(links[file], string(n.Destination))
 			}
 			return ast.WalkContinue, nil
 		})
+	}
+	for _, file := range glob(t, "examples/*/*.*", "examples/*/*file") {
+		for _, match := range regexp.MustCompile(`(?m)#.*?(\.\./[\w./-]*\w)`).FindAllStringSubmatch(readFile(t, file), -1) {
+			links[file] = append(links[file], match[1])
+		}
 	}
 
 	reached := make(map[string]bool)
-	follow := func(from, link string) {
-		path, fragment, _ := strings.Cut(link, "#")
-		to := from
-		if path != "" {
-			to = filepath.ToSlash(filepath.Join(filepath.Dir(from), path))
-		}
-		if from != to {
-			reached[to] = true
-		}
-		if _, err := os.Stat(to); err != nil {
-			t.Errorf("%s has a link to %s, which leads nowhere", from, link)
-		} else if fragment != "" && !slices.Contains(targets[to], fragment) {
-			t.Errorf("%s has a link to %s, but %s has only the headings %q", from, link, to, targets[to])
-		}
-	}
-	for file := range targets {
-		doc, _ := parseMarkdown(t, file)
-		_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-			var link string
-			switch n := n.(type) {
-			case *ast.Link:
-				link = string(n.Destination)
-			case *ast.Image:
-				link = string(n.Destination)
-			}
-			if entering && link != "" && !strings.Contains(link, "://") {
-				follow(file, link)
-			}
-			return ast.WalkContinue, nil
-		})
-	}
-	if len(reached) == 0 {
-		t.Error("no document has a link")
-	}
-
-	path := regexp.MustCompile(`(?m)#.*?(\.\./[\w./-]*\w)`)
-	for _, pattern := range []string{"docs/*", "examples/*/*"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			if strings.HasPrefix(file, "docs/") {
-				if !reached[file] {
-					t.Errorf("no document has a link to %s", file)
-				}
+	for from, destinations := range links {
+		for _, link := range destinations {
+			if strings.Contains(link, "://") {
 				continue
 			}
-			if info, err := os.Stat(file); err != nil || info.IsDir() || filepath.Ext(file) == ".go" {
-				continue
+			path, fragment, _ := strings.Cut(link, "#")
+			to := from
+			if path != "" {
+				to = filepath.ToSlash(filepath.Join(filepath.Dir(from), path))
+				reached[to] = true
 			}
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, match := range path.FindAllStringSubmatch(string(content), -1) {
-				follow(file, match[1])
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s has a link to %s, which leads nowhere", from, link)
+			} else if fragment != "" && !slices.Contains(headings[to], fragment) {
+				t.Errorf("%s has a link to %s, but %s has only the headings %q", from, link, to, headings[to])
 			}
 		}
 	}
-	examples, err := os.ReadFile("examples/README.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range glob(t, "docs/*") {
+		if !reached[file] {
+			t.Errorf("no document has a link to %s", file)
+		}
 	}
-	entries, err := os.ReadDir("examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if entry.IsDir() && !strings.Contains(string(examples), "| ["+entry.Name()+"](") {
-			t.Errorf("examples/README.md lacks %s", entry.Name())
+	examples := readFile(t, "examples/README.md")
+	for _, folder := range glob(t, "examples/*") {
+		if filepath.Ext(folder) == "" && !strings.Contains(examples, "| ["+filepath.Base(folder)+"](") {
+			t.Errorf("examples/README.md lacks %s", folder)
 		}
 	}
 }
@@ -180,7 +126,13 @@ func TestLinksLeadSomewhere(t *testing.T) {
 // documents returns the paths of all documents.
 func documents(t *testing.T) (files []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md"} {
+	return glob(t, "*.md", "docs/*.md", "examples/*.md", "examples/*/*.md")
+}
+
+// glob returns the paths of the files that match the patterns, of which each must match something.
+func glob(t *testing.T, patterns ...string) (files []string) {
+	t.Helper()
+	for _, pattern := range patterns {
 		matches, err := filepath.Glob(pattern)
 		if err != nil || len(matches) == 0 {
 			t.Fatalf("%s has the files %v, %v", pattern, matches, err)
@@ -192,13 +144,13 @@ func documents(t *testing.T) (files []string) {
 	return files
 }
 
-func parseMarkdown(t *testing.T, file string) (doc ast.Node, source []byte) {
+func readFile(t *testing.T, name string) string {
 	t.Helper()
-	source, err := os.ReadFile(file)
+	content, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source)), source
+	return string(content)
 }
 
 // anchor returns the name that GitHub gives to a heading.
@@ -214,41 +166,24 @@ func anchor(heading string) string {
 	}, heading)
 }
 
-// TestSecurityNamesTestsThatExist looks up each test that SECURITY.md names, here and beside the code.
-func TestSecurityNamesTestsThatExist(t *testing.T) {
+// TestDocumentsNameTestsThatExist looks up each test that a document names, here and beside the code.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
 	t.Chdir("..")
-	var files []string
-	for _, pattern := range []string{"*_test.go", "internal/*/*_test.go", "integration/*_test.go"} {
-		matches, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, matches...)
-	}
 	exists := make(map[string]bool)
-	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
+	for _, file := range glob(t, "*_test.go", "internal/*/*_test.go", "integration/*_test.go", "bench/*_test.go") {
+		for _, match := range regexp.MustCompile(`(?m)^func (\w+)\(`).FindAllStringSubmatch(readFile(t, file), -1) {
+			exists[match[1]] = true
 		}
-		for _, decl := range f.Decls {
-			if fn, ok := decl.(*goast.FuncDecl); ok && fn.Recv == nil {
-				exists[fn.Name.Name] = true
+	}
+	for _, file := range documents(t) {
+		names := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`).FindAllString(readFile(t, file), -1)
+		if file == "SECURITY.md" && len(names) == 0 {
+			t.Error("SECURITY.md names no test")
+		}
+		for _, name := range names {
+			if !exists[name] {
+				t.Errorf("%s names %s, which does not exist", file, name)
 			}
-		}
-	}
-
-	text, err := os.ReadFile("SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`).FindAllString(string(text), -1)
-	if len(names) == 0 {
-		t.Error("SECURITY.md names no test")
-	}
-	for _, name := range names {
-		if !exists[name] {
-			t.Errorf("there is no %s", name)
 		}
 	}
 }
@@ -257,11 +192,7 @@ func TestSecurityNamesTestsThatExist(t *testing.T) {
 // nothing below the handler knows Caddy's HTTP handlers.
 func TestCodeMapIsTrue(t *testing.T) {
 	t.Chdir("..")
-	text, err := os.ReadFile("CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, picture, _ := strings.Cut(string(text), "```text\n")
+	_, picture, _ := strings.Cut(readFile(t, "CONTRIBUTING.md"), "```text\n")
 	picture, _, _ = strings.Cut(picture, "```")
 	var rooms []string
 	for line := range strings.Lines(picture) {
@@ -271,10 +202,7 @@ func TestCodeMapIsTrue(t *testing.T) {
 	const module = "github.com/caddy-notfound/notfound"
 	var want string
 	for i, room := range rooms {
-		files, err := filepath.Glob(filepath.Join(".", strings.TrimPrefix(room, "notfound"), "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s has the files %v, %v", room, files, err)
-		}
+		files := glob(t, filepath.Join(".", strings.TrimPrefix(room, "notfound"), "*.go"))
 		var imports []string
 		for _, file := range files {
 			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
@@ -284,8 +212,8 @@ func TestCodeMapIsTrue(t *testing.T) {
 			for _, spec := range f.Imports {
 				path := strings.Trim(spec.Path.Value, `"`)
 				below, ours := strings.CutPrefix(path, module+"/")
-				switch isTest := strings.HasSuffix(file, "_test.go"); {
-				case isTest:
+				switch {
+				case strings.HasSuffix(file, "_test.go"):
 				case room != "notfound" && strings.Contains(path, "/caddyhttp"):
 					t.Errorf("%s imports %s", room, path)
 				case ours && !slices.Contains(rooms[i+1:], below):
@@ -305,12 +233,8 @@ func TestCodeMapIsTrue(t *testing.T) {
 	if picture != want {
 		t.Errorf("the picture is\n%s\nwant\n%s", picture, want)
 	}
-	entries, err := os.ReadDir("internal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if room := "internal/" + entry.Name(); room != "internal/testcaddy" && !slices.Contains(rooms, room) {
+	for _, room := range glob(t, "internal/*") {
+		if room != "internal/testcaddy" && !slices.Contains(rooms, room) {
 			t.Errorf("the picture lacks %s", room)
 		}
 	}
@@ -318,11 +242,7 @@ func TestCodeMapIsTrue(t *testing.T) {
 
 func adaptFile(t *testing.T, file string) []byte {
 	t.Helper()
-	caddyfile, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return testcaddy.Adapt(t, string(caddyfile))
+	return testcaddy.Adapt(t, readFile(t, file))
 }
 
 func validate(t *testing.T, config []byte) {

@@ -77,7 +77,6 @@ func TestExamplesAnswer(t *testing.T) {
 		"scanners": {
 			exchanges: []exchange{
 				{url: "www.example.com/wp-login.php", fields: []string{"Accept: text/html"}, status: 404, mediaType: text, contains: page},
-				{url: "www.example.com/.env.local", status: 404, mediaType: text, contains: page},
 				{url: "www.example.com/.git/config", status: 404, mediaType: text, contains: page},
 				{url: "www.example.com/shop/nothing", fields: []string{"Accept: text/html"}, status: 404, mediaType: html, contains: page},
 				{url: "www.example.com/nothing", status: 404, mediaType: text, contains: page},
@@ -95,13 +94,12 @@ func TestExamplesAnswer(t *testing.T) {
 		"assets": {
 			exchanges: []exchange{
 				{url: "www.example.com/a.png", fields: []string{"Sec-Fetch-Dest: image", "Accept: image/avif,image/webp,*/*;q=0.8"}, status: 404, mediaType: text, contains: page},
-				{url: "www.example.com/a.js", fields: []string{"Sec-Fetch-Dest: script", "Accept: */*"}, status: 404, mediaType: text, contains: page},
 				{url: "www.example.com/w.js", fields: []string{"Sec-Fetch-Dest: serviceworker", "Accept: */*"}, status: 404, mediaType: text, contains: page},
 				{url: "www.example.com/doc", fields: []string{"Sec-Fetch-Dest: document", "Accept: text/html,*/*;q=0.8"}, status: 404, mediaType: html, contains: designed},
 				{url: "www.example.com/any", fields: []string{"Accept: */*"}, status: 404, mediaType: html, contains: designed},
 				{url: "www.example.com/hello.txt", fields: []string{"Sec-Fetch-Dest: image"}, status: 200, mediaType: text, contains: "hello"},
 			},
-			missed: []string{"www.example.com/a.js", "www.example.com/a.png", "www.example.com/any", "www.example.com/doc", "www.example.com/w.js"},
+			missed: []string{"www.example.com/a.png", "www.example.com/any", "www.example.com/doc", "www.example.com/w.js"},
 		},
 		"exception": {
 			exchanges: []exchange{
@@ -115,7 +113,6 @@ func TestExamplesAnswer(t *testing.T) {
 		"php": {exchanges: []exchange{
 			{url: "www.example.com/nothing", status: 404, mediaType: text, contains: page},
 			{url: "www.example.com/api", status: 404, mediaType: json, contains: "theirs"},
-			{url: "www.example.com/assets/a.css", status: 404, mediaType: text, contains: page},
 			{url: "www.example.com/hello.txt", status: 200, mediaType: text, contains: "hello"},
 			{url: "plain.example.com/nothing", status: 404, mediaType: text, contains: page},
 			{url: "plain.example.com/api", status: 404, mediaType: text, contains: page},
@@ -124,21 +121,17 @@ func TestExamplesAnswer(t *testing.T) {
 		"ways-on": {exchanges: []exchange{
 			{url: "www.example.com/nothing", fields: []string{"Accept: text/html"}, status: 404, mediaType: html, contains: `<form action="/search"`, header: ways},
 			{url: "www.example.com/nothing", fields: []string{"Accept: text/markdown"}, status: 404, mediaType: "text/markdown; charset=utf-8", contains: page, header: ways},
-			{url: "www.example.com/nothing", fields: []string{"Accept: application/json"}, status: 404, mediaType: json, contains: page, header: ways},
 			{url: "www.example.com/hello.txt", status: 200, mediaType: text, contains: "hello", header: map[string]string{"Link": ""}},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			content, err := os.ReadFile(filepath.Join("examples", name, "Caddyfile"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			sites := regexp.MustCompile(`127\.0\.0\.1:808\d`).ReplaceAllString(string(content), app)
+			content := readFile(t, filepath.Join("examples", name, "Caddyfile"))
+			sites := regexp.MustCompile(`127\.0\.0\.1:808\d`).ReplaceAllString(content, app)
 			sites = strings.ReplaceAll(sites, "127.0.0.1:9000", php)
 			sites = regexp.MustCompile(`/srv/\S+`).ReplaceAllString(sites, root)
 			sites = regexp.MustCompile(`(?m)^(\S+\.example\.com) {`).ReplaceAllString(sites, "http://$1:0 {")
-			var s *testcaddy.Server
 			var reports *reporting
+			var s *testcaddy.Server
 			if len(tt.missed) > 0 {
 				reports = startReporting(t, sites)
 				s = reports.Server
@@ -156,12 +149,12 @@ func TestExamplesAnswer(t *testing.T) {
 			}
 			if name == "php" { // which never sees what is a file, or none in the second site
 				close(started)
-				var asked []string
+				var asked string
 				for address := range started {
-					asked = append(asked, address)
+					asked += address + " "
 				}
-				if want := []string{"www.example.com/nothing", "www.example.com/api"}; !slices.Equal(asked, want) {
-					t.Errorf("PHP was asked for %q, want %q", asked, want)
+				if asked != "www.example.com/nothing www.example.com/api " {
+					t.Errorf("PHP was asked for %s", asked)
 				}
 			}
 			if reports != nil {

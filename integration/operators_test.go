@@ -3,6 +3,7 @@ package integration
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,23 @@ http://a.test:0 {
 	error /error "no such thing" 404
 	respond /response "theirs" 404
 	respond /passed "mine"
+}
+http://errors.test:0 {
+	log
+	error "no such thing" 404
+	handle_errors {
+		log_append cause {http.not_found.cause}
+		not_found
+		respond "theirs" 404
+	}
+}
+http://outside.test:0 {
+	log
+	log_append cause {http.not_found.cause}
+	error "no such thing" 404
+	handle_errors {
+		not_found
+	}
 }
 http://b.test:0 {
 	not_found
@@ -44,12 +62,13 @@ http://base.test:0 {
 		{"http://base.test/own", "http://base.test/page"},
 		{"http://b.test/other", "http://a.test/page"},
 		{"http://b.test/itself", "http://b.test/itself"},
-		{"http://b.test/none", "about:blank"},
+		{"http://a.test/response", "http://a.test/page"},
+		{"http://a.test/passed", "http://a.test/page"},
+		{"http://errors.test/own", "http://errors.test/page"},
+		{"http://outside.test/other", "http://a.test/page"},
 	} {
 		s.Get(t, tt.url, "Referer: "+tt.referer)
 	}
-	s.Get(t, "http://a.test/response", "Referer: http://a.test/page")
-	s.Get(t, "http://a.test/passed", "Referer: http://a.test/page")
 
 	t.Run("metrics", func(t *testing.T) {
 		metrics := s.Get(t, "http://metrics.test/").Content
@@ -57,9 +76,11 @@ http://base.test:0 {
 			"# TYPE caddy_not_found_pages_total counter",
 			`caddy_not_found_pages_total{cause="unanswered",link="own"} 4`,
 			`caddy_not_found_pages_total{cause="unanswered",link="other"} 1`,
-			`caddy_not_found_pages_total{cause="unanswered",link="none"} 6`,
+			`caddy_not_found_pages_total{cause="unanswered",link="none"} 5`,
+			`caddy_not_found_pages_total{cause="error",link="own"} 0`,
+			`caddy_not_found_pages_total{cause="error",link="other"} 1`,
 			`caddy_not_found_pages_total{cause="error",link="none"} 1`,
-			`caddy_not_found_pages_total{cause="response",link="own"} 1`,
+			`caddy_not_found_pages_total{cause="response",link="own"} 2`,
 			`caddy_not_found_pages_total{cause="response",link="none"} 2`,
 		} {
 			if !strings.Contains(metrics, line+"\n") {
@@ -72,31 +93,33 @@ http://base.test:0 {
 	})
 
 	t.Run("access log", func(t *testing.T) {
-		want := map[string]string{"/unanswered": "unanswered", "/error": "error", "/response": "response", "/passed": ""}
-		for _, entry := range s.Logs.WaitForHost(t, "handled request", "a.test", 9) {
-			uri := entry["request"].(map[string]any)["uri"].(string)
-			if entry["cause"] != want[uri] {
-				t.Errorf("%s: got the cause %v, want %s", uri, entry["cause"], want[uri])
-			}
-			if uri != "/passed" && entry["status"] != 404.0 {
-				t.Errorf("%s: got the status %v", uri, entry["status"])
+		want := map[string]any{
+			"/unanswered": "unanswered", "/error": "error", "/response": "response", "/passed": "",
+			"/own":   "response", // of errors.test
+			"/other": nil,        // of outside.test, whose own chain has returned by then
+		}
+		for host, n := range map[string]int{"a.test": 9, "errors.test": 1, "outside.test": 1} {
+			for _, entry := range s.Logs.WaitForHost(t, "handled request", host, n) {
+				uri := entry["request"].(map[string]any)["uri"].(string)
+				if entry["cause"] != want[uri] || uri != "/passed" && entry["status"] != 404.0 {
+					t.Errorf("%s%s: got the cause %v and the status %v, want %v", host, uri, entry["cause"], entry["status"], want[uri])
+				}
 			}
 		}
-		isNOP := func(e testcaddy.Entry) bool { return e["msg"] == "NOP" }
-		if nops := s.Logs.Select(t, isNOP); len(nops) > 0 {
+		if nops := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["msg"] == "NOP" }); len(nops) > 0 {
 			t.Errorf("a page is logged as a NOP: %v", nops)
 		}
 	})
 
 	t.Run("debug log", func(t *testing.T) {
-		entries := s.Logs.WaitFor(t, "wrote the 404 page", 15)
-		if len(entries) != 15 {
+		entries := s.Logs.WaitFor(t, "wrote the 404 page", 16)
+		if len(entries) != 16 {
 			t.Errorf("got %d entries, want one for each page", len(entries))
 		}
 		for _, entry := range entries {
-			switch entry["uri"] {
-			case "http://a.test/error":
-				if err, _ := entry["error"].(string); entry["cause"] != "error" || !strings.Contains(err, "no such thing") {
+			switch err, _ := entry["error"].(string); entry["uri"] {
+			case "http://a.test/error", "http://errors.test/own":
+				if !strings.Contains(err, "no such thing") {
 					t.Errorf("got %v", entry)
 				}
 			case "http://b.test/unanswered":
@@ -108,36 +131,7 @@ http://base.test:0 {
 	})
 }
 
-// TestLogAppendStandsInTheErrorRoutes has log_append beside a not_found in handle_errors, and at site level. Caddy runs the
-// error routes once the site's own chain has returned, and log_append looks the value up on the way back.
-func TestLogAppendStandsInTheErrorRoutes(t *testing.T) {
-	s := testcaddy.Start(t, `
-http://inside.test:0 {
-	log
-	error 404
-	handle_errors {
-		log_append cause {http.not_found.cause}
-		not_found
-	}
-}
-http://outside.test:0 {
-	log
-	log_append cause {http.not_found.cause}
-	error 404
-	handle_errors {
-		not_found
-	}
-}`)
-	for host, want := range map[string]any{"inside.test": "error", "outside.test": nil} {
-		s.Get(t, "http://"+host+"/x").WantPage(t, "GET", "http://"+host+"/x", "")
-		entry := s.Logs.WaitForHost(t, "handled request", host, 1)[0]
-		if got, ok := entry["cause"]; !ok || got != want {
-			t.Errorf("%s: got the cause %v, want %v", host, got, want)
-		}
-	}
-}
-
-// TestTracesHaveTheCause has Caddy's `tracing` send the spans of pages, and of a request that got none, to a collector.
+// TestTracesHaveTheCause has Caddy's `tracing` send the spans of a page, and of a request that got none, to a collector.
 func TestTracesHaveTheCause(t *testing.T) {
 	var (
 		mu    sync.Mutex
@@ -151,25 +145,10 @@ func TestTracesHaveTheCause(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+collector)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10") // ms
-	s := testcaddy.Start(t, `
-http://a.test:0 {
-	tracing {
-		span_attributes {
-			not_found.cause {http.not_found.cause}
-		}
-	}
-	not_found
-	error /error 404
-	respond /response "theirs" 404
-	respond /passed "mine"
-}`)
-	for path, cause := range map[string]string{"/unanswered": "unanswered", "/error": "error", "/response": "response", "/passed": ""} {
+	s := testcaddy.Start(t, "http://a.test:0 {\ntracing {\nspan_attributes {\ncause {http.not_found.cause}\n}\n}\nnot_found\nrespond /passed mine\n}")
+	for path, attribute := range map[string]string{"/unanswered": "\n\x05cause\x12\x0c\n\x0aunanswered", "/passed": "\n\x05cause\x12\x02\n\x00"} { // as protobuf has it
 		s.Get(t, "http://a.test"+path)
-		field := func(number int, value string) string {
-			return string([]byte{byte(number<<3 | 2), byte(len(value))}) + value
-		}
-		attribute := field(1, "not_found.cause") + field(2, field(1, cause)) // as protobuf has it
-		eventually(t, "a span of "+path+" has the cause "+cause, func() bool {
+		eventually(t, "a span of "+path+" has the cause", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return strings.Contains(spans.String(), attribute)
@@ -179,27 +158,15 @@ http://a.test:0 {
 
 // TestNothingIsLoggedAboveDebug asks for pages of every cause, and of a site whose values a client makes invalid.
 func TestNothingIsLoggedAboveDebug(t *testing.T) {
-	s := testcaddy.Start(t, `
-http://a.test:0 {
-	not_found {
-		context_path {http.request.header.X-Evil}
-		base_url {http.request.header.X-Evil}
-		footer {http.request.header.X-Evil}
-	}
-	error /error 404
-	respond /response "theirs" 404
-}`)
+	const evil = "{http.request.header.X-Evil}"
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ncontext_path "+evil+"\nbase_url "+evil+"\nuri "+evil+"\nfooter "+evil+
+		"\n}\nerror /error 404\nrespond /response \"theirs\" 404\n}")
 	for _, path := range []string{"/unanswered", "/error", "/response"} {
 		s.Get(t, "http://a.test"+path, "X-Evil: \xff<script>")
 	}
 	s.Logs.WaitFor(t, "wrote the 404 page", 3)
 	entries := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["logger"] == "http.handlers.not_found" })
-	if len(entries) != 3 {
-		t.Errorf("got %d log entries, want one for each page", len(entries))
-	}
-	for _, entry := range entries {
-		if entry["level"] != "debug" {
-			t.Errorf("got the log entry %v", entry)
-		}
+	if len(entries) != 3 || slices.ContainsFunc(entries, func(e testcaddy.Entry) bool { return e["level"] != "debug" }) {
+		t.Errorf("got the log entries %v, want one for each page, at level debug", entries)
 	}
 }
