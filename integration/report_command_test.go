@@ -146,11 +146,6 @@ func TestReportCommand(t *testing.T) {
 			}
 		}
 	})
-	t.Run("no handler reports", func(t *testing.T) {
-		s.ask(t, "DELETE", "/not_found/report")
-		s.Reload(t, testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\nnot_found\n}", "admin "+s.admin)))
-		fails(t, reportCommand(t, "--address", s.admin), "the admin API at "+s.admin+": no not_found handler has report enabled; give one the option report")
-	})
 }
 
 // TestReportCommandWithReset has what could lose a report.
