@@ -20,14 +20,10 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	rw.decision.decide(cause, rw.request.isIntercepted())
 	rw.request.setHandled()
 
-	asked, repl := rw.request.asked(), rw.request.replacer()
-	p := h.pages.Make(asked, repl)
-	miss := rw.miss(p.URI, asked.Authority, cause)
-	h.counter[cause][miss.Link].Inc()
-	if rw.decision.report() && h.Report {
-		missed.Add(miss)
-	}
-	rep := h.pages.Represent(p, rw.request.accept)
+	asked := rw.request.asked()
+	p := h.pages.Make(&asked, rw.request.replacer())
+	rw.count(p.URI, asked.Authority, cause)
+	rep := h.pages.Represent(&p, rw.request.accept)
 	defer rep.Free()
 	if rep.TemplateError != nil {
 		h.logTemplateError(rep.TemplateError)

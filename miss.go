@@ -7,13 +7,22 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
+// count counts a page, in the report unless that has the request.
+func (rw *responseWriter) count(address, authority string, cause report.Outcome) {
+	m := rw.miss(address, authority, cause)
+	rw.handler.counter[cause][m.Link].Inc()
+	if rw.decision.report() && rw.handler.Report {
+		missed.Add(m)
+	}
+}
+
 // countPassed counts a 404 response that passed in the report, unless an inner not_found has counted it, or wrote it.
 func (rw *responseWriter) countPassed() {
 	if !rw.decision.report() {
 		return
 	}
 	asked := rw.request.asked()
-	address := rw.handler.pages.URI(asked, rw.request.replacer())
+	address := rw.handler.pages.URI(&asked, rw.request.replacer())
 	outcome := report.Passed
 	if rw.isReplaceable {
 		outcome = report.Replaceable

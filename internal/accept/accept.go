@@ -32,7 +32,7 @@ func (o Offers) Choose(field string) int {
 	}
 	var most [8]said // so that no usual number of offers is allocated
 	all := append(most[:0], make([]said, len(o))...)
-	for position := 0; field != ""; position++ {
+	for position := int32(0); field != ""; position++ {
 		var member string
 		member, field = cutUnquoted(field, ',')
 		r, ok := parseMediaRange(member)
@@ -69,8 +69,8 @@ type said struct{ plainly, nearly preference }
 // preference is how much a client prefers an offer.
 type preference struct {
 	quality   float32
-	precision int // of the media range that says so; 0: none does
-	position  int // of that range among all
+	precision int32 // of the media range that says so; 0: none does
+	position  int32 // of that range among all
 }
 
 // How precisely a media range names an offer.
@@ -82,7 +82,7 @@ const (
 )
 
 // add takes in what a media range says of an offer.
-func (s *said) add(o *Offer, r *mediaRange, position int) {
+func (s *said) add(o *Offer, r *mediaRange, position int32) {
 	p := preference{r.quality, r.matches(o), position}
 	switch {
 	case p.precision > 0 && !r.params:
@@ -120,7 +120,7 @@ type mediaRange struct {
 }
 
 // matches returns how precisely the name of r matches the types of an offer. It returns 0 if it does not.
-func (r *mediaRange) matches(o *Offer) int {
+func (r *mediaRange) matches(o *Offer) int32 {
 	mainType, isRange := strings.CutSuffix(r.name, "/*")
 	switch {
 	case mainType == "*" && isRange:

@@ -25,7 +25,7 @@ func (m *Maker) ExpandURI(placeholders Placeholders) string { return m.uri.of(pl
 
 // URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one. What is
 // valid in it stays as it was sent; the rest is percent-encoded.
-func (m *Maker) URI(asked Asked, placeholders Placeholders) string {
+func (m *Maker) URI(asked *Asked, placeholders Placeholders) string {
 	scheme, authority, target, ok := splitURI(asked.URI)
 	if !ok {
 		scheme, authority, target = splitTarget(asked.Method, asked.Target)

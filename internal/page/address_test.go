@@ -10,7 +10,7 @@ import (
 
 // addressOf returns the address of a request to a.test, for which the option uri says something, or nothing.
 func addressOf(method, target, uri string) string {
-	return new(Maker).URI(Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, nil)
+	return new(Maker).URI(&Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, nil)
 }
 
 // TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default.

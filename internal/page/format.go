@@ -68,8 +68,8 @@ func formatsOf(names []string) (offered []*format, err error) {
 
 // writeText writes the page as the five lines that people read.
 func writeText(b *bytes.Buffer, pg Page) {
-	for _, f := range pg.fields() {
-		write(b, f.label, f.value, "\n")
+	for i, f := range &fields {
+		write(b, f.label, pg.value(i), "\n")
 	}
 }
 
@@ -104,10 +104,9 @@ func splitBuiltIn(source string) (parts []builtInPart) {
 		}
 		var name string
 		name, source, _ = strings.Cut(rest, "}}")
-		fields := Page{}.fields()
-		i := slices.IndexFunc(fields[:], func(f field) bool { return strings.EqualFold(f.name, name) })
-		if i < 0 {
-			panic("the built-in page has the unknown field " + name)
+		i := 0 // which panics if there is no such field
+		for !strings.EqualFold(fields[i].name, name) {
+			i++
 		}
 		parts = append(parts, builtInPart{literal, i})
 	}
@@ -122,35 +121,35 @@ func styleHash(source string) string {
 }
 
 func writeHTML(b *bytes.Buffer, pg Page) {
-	fields := pg.fields()
 	for _, part := range builtInParts {
 		b.WriteString(part.literal)
 		if part.field >= 0 {
-			b.WriteString(html.EscapeString(fields[part.field].value))
+			b.WriteString(html.EscapeString(pg.value(part.field)))
 		}
 	}
 }
 
 // writeMarkdown writes the page as CommonMark: a heading, a list and a line.
 func writeMarkdown(b *bytes.Buffer, pg Page) {
-	for _, f := range pg.fields() {
+	for i, f := range &fields {
+		value := pg.value(i)
 		switch f.name {
 		case "heading":
 			b.WriteString("# ")
 		case "footer":
 			b.WriteByte('\n')
-			if c := f.value[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
+			if c := value[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
 				// what begins a line may begin a list, or another block; a character reference cannot
 				write(b, "&#", strconv.Itoa(int(c)), ";")
-				f.value = f.value[1:]
+				value = value[1:]
 			}
 		default:
 			write(b, "- ", f.label)
 		}
-		if f.name == "uri" && canBeAutolink(f.value) {
-			write(b, "<", f.value, ">")
+		if f.name == "uri" && canBeAutolink(value) {
+			write(b, "<", value, ">")
 		} else {
-			_, _ = markdownEscaper.WriteString(b, f.value)
+			_, _ = markdownEscaper.WriteString(b, value)
 		}
 		b.WriteByte('\n')
 		if f.name == "heading" {
@@ -178,12 +177,12 @@ var markdownEscaper = func() *strings.Replacer {
 
 func writeJSON(b *bytes.Buffer, pg Page) {
 	before := `{"`
-	for _, f := range pg.fields() {
+	for i, f := range &fields {
 		write(b, before, f.name, `":`)
 		if f.name == "status" { // a number
-			b.WriteString(f.value)
+			b.WriteString(pg.value(i))
 		} else {
-			writeJSONString(b, f.value)
+			writeJSONString(b, pg.value(i))
 		}
 		before = `,"`
 	}
@@ -206,8 +205,8 @@ func writeJSONString(b *bytes.Buffer, s string) { write(b, `"`, jsonEscaper.Repl
 
 func writeXML(b *bytes.Buffer, pg Page) {
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n<error>")
-	for _, f := range pg.fields() {
-		write(b, "<", f.name, ">", html.EscapeString(f.value), "</", f.name, ">")
+	for i, f := range &fields {
+		write(b, "<", f.name, ">", html.EscapeString(pg.value(i)), "</", f.name, ">")
 	}
 	b.WriteString("</error>\n")
 }

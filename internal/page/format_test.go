@@ -20,7 +20,7 @@ func TestMessageAndFooterAreEscaped(t *testing.T) {
 
 	// what no line can have becomes a space, or the replacement character
 	values := map[string]string{"m": " \n" + line + "\x00\r\n", "f": "1. " + line}
-	pg := m.Make(Asked{Method: "GET", Target: "/x?y&z", Scheme: "http", Authority: "a.test"}, placeholders(values))
+	pg := m.Make(&Asked{Method: "GET", Target: "/x?y&z", Scheme: "http", Authority: "a.test"}, placeholders(values))
 	for format, want := range map[string][2]string{
 		"text":     {line, "HTTP ERROR 404 LINE\nURI: http://a.test/x?y&z\nSTATUS: 404\nMESSAGE: LINE\n1. LINE\n"},
 		"html":     {inHTML, builtIn},

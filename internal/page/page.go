@@ -77,18 +77,15 @@ func (pg Page) Placeholder(name string) string {
 	return strings.ToValidUTF8(value, "\uFFFD")
 }
 
-// field is a field of a page.
-type field struct{ name, label, value string }
+// fields are those of a page in the order in which people read them, each with its label.
+var fields = [...]struct{ name, label string }{
+	{"heading", ""}, {"uri", "URI: "}, {"status", "STATUS: "}, {"message", "MESSAGE: "}, {"footer", ""},
+}
 
-// fields returns the fields in the order in which people read them, each with its label.
-func (pg Page) fields() [5]field {
-	return [...]field{
-		{"heading", "", pg.Heading},
-		{"uri", "URI: ", pg.URI},
-		{"status", "STATUS: ", "404"},
-		{"message", "MESSAGE: ", pg.Message},
-		{"footer", "", pg.Footer},
-	}
+// value returns the value of one of the fields. A list of them all would be large, and over HTTP/2 a request has a goroutine
+// of its own, whose stack would grow for it.
+func (pg *Page) value(field int) string {
+	return [...]string{pg.Heading, pg.URI, "404", pg.Message, pg.Footer}[field]
 }
 
 // Maker makes pages.
@@ -118,7 +115,7 @@ func NewMaker(o Options) (*Maker, error) {
 		m.offers = append(m.offers, format.offer)
 	}
 	if o.Template != "" {
-		sample := m.Make(Asked{Method: http.MethodGet, Target: "/docs/apis?x=1", Scheme: "https", Authority: "www.example.com"}, o.Sample)
+		sample := m.Make(&Asked{Method: http.MethodGet, Target: "/docs/apis?x=1", Scheme: "https", Authority: "www.example.com"}, o.Sample)
 		if m.template, err = loadTemplate(o.Template, sample, o.Logger); err != nil {
 			return nil, fmt.Errorf("template: %w", err)
 		}
@@ -148,7 +145,7 @@ func (m *Maker) heading(method string, placeholders Placeholders) string {
 }
 
 // Make makes the page for what was asked.
-func (m *Maker) Make(asked Asked, placeholders Placeholders) Page {
+func (m *Maker) Make(asked *Asked, placeholders Placeholders) Page {
 	heading := m.heading(asked.Method, placeholders)
 	return Page{
 		Heading:      heading,
@@ -175,7 +172,7 @@ type Representation struct {
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // Free gives the body back for another page. One that grew over a very long address is left to the garbage collector.
-func (r Representation) Free() {
+func (r *Representation) Free() {
 	if r.Body.Cap() <= 64<<10 {
 		r.Body.Reset()
 		bodies.Put(r.Body)
@@ -184,18 +181,18 @@ func (r Representation) Free() {
 
 // Represent renders a page in the representation that an Accept field asks for. The caller frees it. HTML is rendered by the
 // user's template, if there is one.
-func (m *Maker) Represent(pg Page, accept string) Representation {
+func (m *Maker) Represent(pg *Page, accept string) Representation {
 	format := m.offered[m.offers.Choose(accept)]
 	r := Representation{Format: format.name, ContentType: format.contentType, Body: bodies.Get().(*bytes.Buffer)}
 	if format.name == "html" {
 		if m.template != nil {
-			if r.TemplateError = render(r.Body, m.template.latest(), pg); r.TemplateError == nil {
+			if r.TemplateError = render(r.Body, m.template.latest(), *pg); r.TemplateError == nil {
 				return r
 			}
 			r.Body.Reset()
 		}
 		r.Policy = builtInPolicy
 	}
-	format.write(r.Body, pg)
+	format.write(r.Body, *pg)
 	return r
 }

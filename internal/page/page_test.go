@@ -39,7 +39,7 @@ func body(t testing.TB, m *Maker, pg Page, format string) string {
 	t.Helper()
 	for _, f := range formats {
 		if f.name == format {
-			rep := m.Represent(pg, f.offer.Types[0])
+			rep := m.Represent(&pg, f.offer.Types[0])
 			defer rep.Free()
 			if rep.TemplateError != nil {
 				t.Error(rep.TemplateError)
@@ -64,7 +64,7 @@ func tempFile(t testing.TB, content string) string {
 // also what a client gets that accepts no more than its structured suffix.
 func TestDefaultPage(t *testing.T) {
 	m := newMaker(t, Options{})
-	pg := m.Make(Asked{Method: "GET", Target: "/docs/apis?x=1&y=2", Scheme: "https", Authority: "www.example.com"}, placeholders(nil))
+	pg := m.Make(&Asked{Method: "GET", Target: "/docs/apis?x=1&y=2", Scheme: "https", Authority: "www.example.com"}, placeholders(nil))
 	for _, format := range Formats() {
 		want, err := os.ReadFile("testdata/default." + format)
 		if err != nil {
@@ -75,7 +75,7 @@ func TestDefaultPage(t *testing.T) {
 		}
 	}
 	for mediaType, want := range map[string]string{"application/vnd.api+json": "json", "application/atom+xml": "xml"} {
-		rep := m.Represent(pg, mediaType)
+		rep := m.Represent(&pg, mediaType)
 		if rep.Format != want {
 			t.Errorf("%s: got %s, want %s", mediaType, rep.Format, want)
 		}
@@ -100,7 +100,7 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 		"unknown":  {nil, "https://a.test/y", "/a/%7Bx%7D", "{x}", "{x}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pg, ownPage := m.Make(asked, placeholders(tt.values)), own.Make(asked, placeholders(tt.values))
+			pg, ownPage := m.Make(&asked, placeholders(tt.values)), own.Make(&asked, placeholders(tt.values))
 			if pg.URI != tt.uri || pg.Message != "No endpoint GET "+tt.contextPath+"/missing.html." || pg.Footer != tt.footer || ownPage.Message != tt.own {
 				t.Errorf("got %+v, and %q", pg, ownPage.Message)
 			}
@@ -113,11 +113,11 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 
 // TestOptionsAreCleaned has options without placeholders.
 func TestOptionsAreCleaned(t *testing.T) {
-	pg := newMaker(t, Options{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y "}).Make(Asked{Method: "GET", Target: "/x"}, nil)
+	pg := newMaker(t, Options{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y "}).Make(&Asked{Method: "GET", Target: "/x"}, nil)
 	if pg.URI != "https://a.test/x" || pg.Message != "No endpoint GET /app/missing.html." || pg.Footer != "x y" {
 		t.Errorf("got %+v", pg)
 	}
-	if pg := newMaker(t, Options{Message: " Nothing  here "}).Make(Asked{Method: "GET", Target: "/x"}, nil); pg.Message != "Nothing here" {
+	if pg := newMaker(t, Options{Message: " Nothing  here "}).Make(&Asked{Method: "GET", Target: "/x"}, nil); pg.Message != "Nothing here" {
 		t.Errorf("got %+v", pg)
 	}
 }
@@ -136,7 +136,7 @@ func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 		repl := placeholders(map[string]string{"x": value, "a": secret})
 		for _, m := range []*Maker{m, own} {
 			asked := Asked{Method: "GET", Target: "/y", URI: m.ExpandURI(repl), Scheme: "https", Authority: "a.test"}
-			pg := m.Make(asked, repl)
+			pg := m.Make(&asked, repl)
 			for _, format := range Formats() {
 				got := body(t, m, pg, format)
 				if strings.Contains(got, secret) {
@@ -155,7 +155,7 @@ func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 
 // TestMethodThatIsNotAToken covers HTTP/2, which allows bytes in a method that HTTP/1.1 does not.
 func TestMethodThatIsNotAToken(t *testing.T) {
-	pg := newMaker(t, Options{}).Make(Asked{Method: "A <b>\"\xff\u2028", Target: "/", Scheme: "http", Authority: "a.test"}, nil)
+	pg := newMaker(t, Options{}).Make(&Asked{Method: "A <b>\"\xff\u2028", Target: "/", Scheme: "http", Authority: "a.test"}, nil)
 	if got, want := pg.Message, "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /missing.html."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -179,7 +179,7 @@ func FuzzMake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, target, value, contextPath, baseURL, line string) {
 		repl := placeholders(map[string]string{"c": contextPath, "b": baseURL, "u": value, "f": line})
 		asked := Asked{Method: method, Target: target, URI: m.ExpandURI(repl), Scheme: "https", Authority: "a.test"}
-		pg := m.Make(asked, repl)
+		pg := m.Make(&asked, repl)
 		if !uriOnly.MatchString(pg.URI) || !strings.Contains(pg.URI, ":") {
 			t.Errorf("the address is %q", pg.URI)
 		}
@@ -191,7 +191,7 @@ func FuzzMake(f *testing.F) {
 		if !messageOnly.MatchString(pg.Message) {
 			t.Errorf("the message is %q", pg.Message)
 		}
-		for _, pg := range []Page{pg, own.Make(asked, repl)} {
+		for _, pg := range []Page{pg, own.Make(&asked, repl)} {
 			for _, s := range []string{pg.Message, pg.Footer} {
 				if s == "" || s != cleanLine(s) {
 					t.Errorf("%q is not a line of text", s)

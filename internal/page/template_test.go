@@ -52,7 +52,7 @@ func wantRefused(t *testing.T, what, file, want string) {
 // TestPlaceholderOfTemplate has names with braces and without them, and a value that is no text.
 func TestPlaceholderOfTemplate(t *testing.T) {
 	m := newMaker(t, Options{Template: tempFile(t, `{{.Placeholder "x"}}|{{.Placeholder "{x}"}}|{{.Placeholder "unknown"}}|{{.Placeholder "latin"}}|{{with .URI}}{{$.Placeholder "x"}}{{end}}`)})
-	pg := m.Make(Asked{Method: "GET", Target: "/"}, placeholders(map[string]string{"x": "<a>", "latin": "\xfc"}))
+	pg := m.Make(&Asked{Method: "GET", Target: "/"}, placeholders(map[string]string{"x": "<a>", "latin": "\xfc"}))
 	if got, want := body(t, m, pg, "html"), "&lt;a&gt;|&lt;a&gt;||\uFFFD|&lt;a&gt;"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

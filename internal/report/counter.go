@@ -48,7 +48,7 @@ func (c *Counter) Begin() {
 // Add counts a request. It keeps nothing of what m refers to.
 func (c *Counter) Add(m Miss) {
 	var keyBytes [maxKey]byte
-	var linkBytes [3 * maxLink]byte // it is cut once it is percent-encoded
+	var linkBytes [maxLink]byte
 	key, link := appendKey(keyBytes[:0], m.Host, m.Path), appendLink(linkBytes[:0], m.Referer)
 	now := time.Now().UnixNano()
 

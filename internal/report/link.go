@@ -72,8 +72,8 @@ func appendLink(b []byte, referer string) []byte {
 	b = append(b, scheme...)
 	b = append(b, "://"...)
 	b = append(b, authority...)
-	b = append(b, uri.EncodePath(uri.CutEncoded(withoutQuery(path), maxLink-len(b)))...)
-	return uri.CutEncoded(b, maxLink)
+	room := maxLink - len(b)
+	return append(b, uri.CutEncoded(uri.EncodePath(uri.CutEncoded(withoutQuery(path), room)), room)...)
 }
 
 // appendKey appends a host, a space and a path without its query and fragment.
