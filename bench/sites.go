@@ -163,7 +163,8 @@ func (s *site) body(g *group, base, footer string) (string, error) {
 		return "", err
 	}
 	scheme, authority, _ := strings.Cut(base, "://")
-	rep := m.Represent(m.Make(page.Asked{Method: http.MethodGet, Target: g.target, Scheme: scheme, Authority: authority}, nil), s.accept)
+	pg := m.Make(&page.Asked{Method: http.MethodGet, Target: g.target, Scheme: scheme, Authority: authority}, nil)
+	rep := m.Represent(&pg, s.accept)
 	defer rep.Free()
 	return rep.Body.String(), nil
 }
