@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Backend starts a backend that speaks HTTP/1.1, until the test ends.
@@ -76,20 +75,6 @@ func FastCGI(t testing.TB, h http.HandlerFunc) (addr string) {
 	t.Cleanup(func() { ln.Close() })
 	go fcgi.Serve(ln, h)
 	return ln.Addr().String()
-}
-
-// StallingFastCGI starts a FastCGI responder that begins a 404 page and never ends it. It reports each connection that
-// Caddy closes.
-func StallingFastCGI(t testing.TB) (addr string, closed <-chan struct{}) {
-	t.Helper()
-	report := make(chan struct{}, 10)
-	return AcceptTCP(t, func(conn net.Conn) {
-		const stdout = "Status: 404 Not Found\r\nContent-Type: text/html\r\n\r\n<h1>theirs"
-		// FCGI_STDOUT of request 1
-		conn.Write(append([]byte{1, 6, 0, 1, 0, byte(len(stdout)), 0, 0}, stdout...))
-		io.Copy(io.Discard, conn)
-		report <- struct{}{}
-	}), report
 }
 
 // Endless is a body that never ends.
@@ -176,23 +161,12 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 		if !isHEAD {
 			io.Copy(w, Endless{})
 		}
-	case "/stalls", "/stalls-at-once", "/breaks": // in the middle, or after its header
-		if r.URL.Path == "/stalls-at-once" {
-			begin()
-		} else {
-			begin("Content-Length", "1000")
-			io.WriteString(w, theirs)
-		}
+	case "/breaks": // in the middle
+		begin("Content-Length", "1000")
+		io.WriteString(w, theirs)
 		flush()
-		if isHEAD { // or the proxy would take the connection for idle
-			return
-		}
-		if r.URL.Path == "/breaks" {
+		if !isHEAD { // or the proxy would take the connection for idle
 			panic(http.ErrAbortHandler)
-		}
-		select {
-		case <-r.Context().Done(): // the proxy ends the exchange, after its read_timeout
-		case <-time.After(timeout):
 		}
 	default:
 		begin()
