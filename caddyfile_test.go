@@ -108,7 +108,7 @@ func TestMistakesAreRefused(t *testing.T) {
 			`https://example.com/?`:         `has a query or a fragment; leave it out`,
 			`https://example.com/#x`:        `has a query or a fragment; leave it out`,
 			`https://example.com/my app`:    `percent-encode them, as in "https://example.com/my%20app"`,
-			`https://example.com/[x]`:       `has characters that the path of a URL cannot have`,
+			`https://example.com/[x]`:       `percent-encode them, as in "https://example.com/%5Bx%5D"`,
 			`https://example.com:x`:         `is not a URL: `,
 			`https://[::1]:65536`:           `has the port 65536; a port is a number from 1 to 65535`,
 			`https://example.com:0`:         `has the port 0; a port is a number from 1 to 65535`,

@@ -123,7 +123,7 @@ type mediaRange struct {
 func (r *mediaRange) matches(o *Offer) int32 {
 	mainType, isRange := strings.CutSuffix(r.name, "/*")
 	switch {
-	case mainType == "*" && isRange:
+	case mainType == "*":
 		return anyType
 	case isRange && strings.EqualFold(mainType, o.Types[0][:strings.IndexByte(o.Types[0], '/')]):
 		return anySubtype

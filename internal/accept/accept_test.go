@@ -84,6 +84,11 @@ var choices = map[string]struct{ offers, accept, want string }{
 	"blank":             {all, " , ,\t", "text"},
 	"no slash":          {all, "json, application/xml;q=0.1", "xml"},
 	"no weight":         {all, "text/html;q=, text/html;q=x, text/html;q=NaN, text/html;q=-1, text/html;q=2, application/xml;q=0.1", "xml"},
+	"not a weight":      {all, "text/html;q=, text/html;q=x, text/html;q=-1, text/html;q=0.2, application/xml;q=0.1", "html"},
+	"empty parameter":   {all, "text/html;;q=0.2, application/xml;q=0.1", "html"},
+	"no subtype":        {"json text", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "json"}, // Java
+	"better near name":  {all, "text/html;level=1, text/html;level=2;q=0.1, application/xml;version=2;q=0.5", "html"},
+	"nearest name":      {all, "application/problem+json;version=2", "problem"},
 	"white space":       {all, "text / html, application/xml\t; \tq=0.1", "xml"},
 	"quote without end": {all, `application/xml;q=0.1, text/html;a="b, text/plain`, "xml"},
 	"garbage":           {all, "\x80\xff,;;;,/,=,\"\\", "text"},

@@ -105,7 +105,7 @@ func NewMaker(o Options) (*Maker, error) {
 		baseURL:     newText(o.BaseURL, cleanBaseURL),
 		uri:         newText(o.URI, func(s string) string { return s }), // it is made safe with what was asked
 		footer:      newText(o.Footer, cleanLine),
-		server:      cleanLine(o.Server),
+		server:      o.Server,
 	}
 	var err error
 	if m.offered, err = formatsOf(o.Formats); err != nil {

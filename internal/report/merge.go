@@ -88,8 +88,8 @@ func Parse(body []byte) (Report, error) {
 		Report
 		Links struct{ Own, Other, None *Total } `json:"links"` // in place of the report's, to see which are missing
 	}
-	if !json.Valid(body) { // which json.Unmarshal explains
-		return Report{}, errors.New(Printable(json.Unmarshal(body, &read).Error()))
+	if !json.Valid(body) {
+		return Report{}, json.Unmarshal(body, &read) // which says why, and quotes what it names
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
