@@ -1,8 +1,11 @@
 package notfound
 
 import (
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // TestDescribesContent has the response fields of IANA's registry of HTTP field names, except those of the connection, and
@@ -31,5 +34,13 @@ func TestDescribesContent(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", field, got, want)
 			}
 		}
+	}
+}
+
+func TestOneFormatDoesNotVary(t *testing.T) {
+	w := httptest.NewRecorder()
+	err := serve(provision(t, &Handler{Formats: []string{"json"}}), w, "GET", "/x", testcaddy.EndOfChain)
+	if _, varies := w.Header()["Vary"]; err != nil || varies || w.Code != 404 {
+		t.Errorf("got %d with %v, %v", w.Code, w.Header(), err)
 	}
 }

@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -117,6 +118,9 @@ func TestErrorOfAnAdminAPIIsPrintable(t *testing.T) {
 			_, err := askReport(testcaddy.Backend(t, h))
 			if err == nil || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r > '~' }) {
 				t.Errorf("got the error %q", err)
+			}
+			if isAPIs := strings.HasPrefix(fmt.Sprint(err), "the admin API at "); isAPIs != (name == "the API's error") {
+				t.Errorf("got the error %q, which is the API's: %v", err, isAPIs)
 			}
 		})
 	}

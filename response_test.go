@@ -62,6 +62,55 @@ func TestWriterKeepsItsInterfaces(t *testing.T) {
 	}
 }
 
+// TestWriterFlushesAndHijacksAsTheOneBelow has writers such as HTTP/2's, which flushes and cannot be hijacked.
+func TestWriterFlushesAndHijacksAsTheOneBelow(t *testing.T) {
+	w := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
+	for name, below := range map[string]http.ResponseWriter{
+		"neither":  struct{ http.ResponseWriter }{w},
+		"flusher":  struct{ flusher }{w},
+		"hijacker": struct{ hijacker }{w},
+		"both":     w,
+	} {
+		_, isFlusher := below.(http.Flusher)
+		_, isHijacker := below.(http.Hijacker)
+		err := serve(provision(t, &Handler{}), below, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+			_, flushes := w.(http.Flusher)
+			_, hijacks := w.(http.Hijacker)
+			if flushes != isFlusher || hijacks != isHijacker {
+				t.Errorf("%s: it is a Flusher: %v, a Hijacker: %v", name, flushes, hijacks)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+type (
+	flusher interface {
+		http.ResponseWriter
+		http.Flusher
+	}
+	hijacker interface {
+		http.ResponseWriter
+		http.Hijacker
+	}
+)
+
+// TestStatusZeroOfAHandlerPasses has a mistake that net/http panics over.
+func TestStatusZeroOfAHandlerPasses(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("want the panic of net/http")
+		}
+	}()
+	_ = serve(provision(t, &Handler{}), httptest.NewRecorder(), "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(0)
+		return nil
+	})
+}
+
 // TestAfterThePage has a handler go on in every possible way after the page has replaced its response.
 func TestAfterThePage(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,7 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 
 // TestOptionsAreCleaned has options without placeholders.
 func TestOptionsAreCleaned(t *testing.T) {
-	pg := newMaker(t, Options{ContextPath: "/app/", BaseURL: "https://a.test/", Footer: " x  y "}).Make(&Asked{Method: "GET", Target: "/x"}, nil)
+	pg := newMaker(t, Options{ContextPath: "/app//", BaseURL: "https://a.test/", Footer: " x  y "}).Make(&Asked{Method: "GET", Target: "/x"}, nil)
 	if pg.URI != "https://a.test/x" || pg.Message != "No endpoint GET /app/missing.html." || pg.Footer != "x y" {
 		t.Errorf("got %+v", pg)
 	}
