@@ -260,7 +260,6 @@ func TestGeneratedSites(t *testing.T) {
 	watching := testcaddy.Directive(t, watch)
 	port, watchedPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
 	responses := make(map[bool]int)                         // by whether they are pages
-	const batch = 200                                       // of sites of one Caddy
 	for first := 0; first < *generatedSites; first += 200 { // of one Caddy
 		var sites []*generatedSite
 		var caddyfile strings.Builder
