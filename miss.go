@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// count counts a page, in the report unless that has the request.
+// count counts a page in the metric, and in the report unless that has the request already.
 func (rw *responseWriter) count(address, authority string, cause report.Outcome) {
 	m := rw.miss(address, authority, cause)
 	rw.handler.counter[cause][m.Link].Inc()

@@ -104,7 +104,7 @@ func splitBuiltIn(source string) (parts []builtInPart) {
 		}
 		var name string
 		name, source, _ = strings.Cut(rest, "}}")
-		i := 0 // which panics if there is no such field
+		i := 0 // past the last field, the loop panics
 		for !strings.EqualFold(fields[i].name, name) {
 			i++
 		}
