@@ -78,16 +78,21 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			if !reflect.DeepEqual(h, tt.want) {
 				t.Errorf("got %+v, want %+v", h, tt.want)
 			}
-
-			encoded, err := json.Marshal(h)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var fromJSON Handler
-			if err := caddy.StrictUnmarshalJSON(encoded, &fromJSON); err != nil || !reflect.DeepEqual(fromJSON, h) {
-				t.Errorf("%s becomes %+v, %v", encoded, fromJSON, err)
-			}
+			wantSameInJSON(t, &h)
 		})
+	}
+}
+
+// wantSameInJSON checks that a handler is the same once it was written as JSON and read.
+func wantSameInJSON(t *testing.T, h *Handler) {
+	t.Helper()
+	encoded, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromJSON := new(Handler)
+	if err := caddy.StrictUnmarshalJSON(encoded, fromJSON); err != nil || !reflect.DeepEqual(fromJSON, h) {
+		t.Errorf("%s becomes %+v, %v", encoded, fromJSON, err)
 	}
 }
 

@@ -11,15 +11,20 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// configOfFlags returns the config that `caddy not-found` would run with arguments, once Caddy has checked it.
-func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
-	t.Helper()
+// uncheckedConfig returns the config that `caddy not-found` would run with arguments.
+func uncheckedConfig(args ...string) (*caddy.Config, error) {
 	cmd := new(cobra.Command)
 	caddycmd.Commands()["not-found"].CobraFunc(cmd)
 	if err := cmd.ParseFlags(args); err != nil {
 		return nil, err
 	}
-	config, err := notFoundConfig(caddycmd.Flags{FlagSet: cmd.Flags()})
+	return notFoundConfig(caddycmd.Flags{FlagSet: cmd.Flags()})
+}
+
+// configOfFlags is uncheckedConfig, once Caddy has checked the config, which takes its apps away.
+func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
+	t.Helper()
+	config, err := uncheckedConfig(args...)
 	if err == nil {
 		err = caddy.Validate(config)
 	}
@@ -60,12 +65,7 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 
 // TestCommandServesPlainHTTPOnEveryPort has a port on which Caddy would turn on automatic HTTPS.
 func TestCommandServesPlainHTTPOnEveryPort(t *testing.T) {
-	cmd := new(cobra.Command)
-	caddycmd.Commands()["not-found"].CobraFunc(cmd)
-	if err := cmd.ParseFlags([]string{"--listen=127.0.0.1:443"}); err != nil {
-		t.Fatal(err)
-	}
-	config, err := notFoundConfig(caddycmd.Flags{FlagSet: cmd.Flags()})
+	config, err := uncheckedConfig("--listen=127.0.0.1:443")
 	if err != nil {
 		t.Fatal(err)
 	}

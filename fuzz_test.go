@@ -17,7 +17,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -136,17 +135,11 @@ func FuzzCaddyfile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		h, fromJSON := new(Handler), new(Handler)
+		h := new(Handler)
 		if err := h.UnmarshalCaddyfile(caddyfile.NewDispenser(tokens)); err != nil {
 			return
 		}
-		encoded, err := json.Marshal(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := caddy.StrictUnmarshalJSON(encoded, fromJSON); err != nil || !reflect.DeepEqual(fromJSON, h) {
-			t.Errorf("%s becomes %+v, %v", encoded, fromJSON, err)
-		}
+		wantSameInJSON(t, h)
 		if h.Template != "" {
 			h.Template = "internal/page/page.html"
 		}

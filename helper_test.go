@@ -54,7 +54,6 @@ func init() {
 }
 
 // callsNext is a handler that only calls the next: what a route costs before its handler does anything.
-// Its route has a group, as those of not_found have.
 type callsNext struct{}
 
 func (callsNext) CaddyModule() caddy.ModuleInfo {
