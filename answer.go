@@ -17,7 +17,7 @@ import (
 // there is one.
 func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	h := rw.handler
-	rw.decision.decide(cause, rw.request.isIntercepted())
+	rw.decision.decide(rw, cause)
 	rw.request.setHandled()
 
 	asked := rw.request.asked()

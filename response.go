@@ -161,14 +161,14 @@ func (rw *responseWriter) begin() {
 // replaces reports whether the page takes the place of a 404 response. If it does not, the response passes all other
 // not_found handlers on its way, too: of one inside another the inner one decides.
 func (rw *responseWriter) replaces() bool {
-	mode, kept, intercepted := rw.handler.Replace, rw.isKept(), rw.request.isIntercepted()
+	mode, kept := rw.handler.Replace, rw.isKept()
 	rw.isForProgram = !isForPeople(rw.request.Method, rw.Header())
 	rw.isReplaceable = !kept && !rw.isForProgram
-	if !rw.decision.isDecided(intercepted) {
+	if !rw.decision.isDecided(rw) {
 		if mode == replaceAll && !kept || mode != replaceNone && rw.isReplaceable {
 			return true
 		}
-		rw.decision.decide(report.Passed, intercepted)
+		rw.decision.decide(rw, report.Passed)
 	}
 	rw.passed404 = rw.handler.Report
 	return false

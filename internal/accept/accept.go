@@ -187,7 +187,7 @@ func cutUnquoted(s string, separator byte) (before, after string) {
 	for quoted := false; end < len(s) && (quoted || s[end] != separator); end++ {
 		quoted = quoted != (s[end] == '"')
 	}
-	return strings.Trim(s[:end], " \t"), s[min(end+1, len(s)):]
+	return strings.TrimSpace(s[:end]), s[min(end+1, len(s)):]
 }
 
 func isToken(s string) bool { return httpguts.ValidHeaderFieldName(s) }
