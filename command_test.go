@@ -63,6 +63,17 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 	}
 }
 
+func TestCommandTrustsProxiesByRangeAndByName(t *testing.T) {
+	config, err := uncheckedConfig("--trusted-proxies=203.0.113.0/24,private_ranges")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `"trusted_proxies":{"ranges":["203.0.113.0/24","192.168.0.0/16",`
+	if got := string(config.AppsRaw["http"]); !strings.Contains(got, want) {
+		t.Errorf("got the app %s, want %s in it", got, want)
+	}
+}
+
 // TestCommandServesPlainHTTPOnEveryPort has a port on which Caddy would turn on automatic HTTPS.
 func TestCommandServesPlainHTTPOnEveryPort(t *testing.T) {
 	config, err := uncheckedConfig("--listen=127.0.0.1:443")
