@@ -48,6 +48,7 @@ var choices = map[string]struct{ offers, accept, want string }{
 	// quality, then specificity, then what the client names first, then the order of the offers
 	"quality":                    {all, "text/*;q=0.3, text/html;q=0.7", "html"},
 	"quality in thousandths":     {all, "text/plain;q=0.998, application/xml;q=0.999", "xml"},
+	"quality of one":             {all, "text/plain;q=0.9, application/xml;q=1.000", "xml"},
 	"quality of more digits":     {all, "text/plain;q=0.33333333, application/xml;q=0.6666666666666666", "xml"},
 	"quality without a zero":     {all, "text/html;q=.1, application/xml;q=.2", "xml"},
 	"specificity":                {all, "*/*, application/*, text/html", "html"},
@@ -85,7 +86,7 @@ var choices = map[string]struct{ offers, accept, want string }{
 	"blank":             {all, " , ,\t", "text"},
 	"no slash":          {all, "json, application/xml;q=0.1", "xml"},
 	"no weight":         {all, "text/html;q=, text/html;q=x, text/html;q=., text/html;q=0.9e0, text/html;q=-1, text/html;q=1.001, text/html;q=2, application/xml;q=0.1", "xml"},
-	"not a weight":      {all, "text/html;q=, text/html;q=x, text/html;q=-1, text/html;q=0.2, application/xml;q=0.1", "html"},
+	"not a weight":      {all, "text/html;q=, text/html;q=x, text/html;q=-1, text/html;q=0.9e0, text/html;q=0.2, application/xml;q=0.1", "html"},
 	"empty parameter":   {all, "text/html;;q=0.2, application/xml;q=0.1", "html"},
 	"no subtype":        {"json text", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "json"}, // Java
 	"better near name":  {all, "text/html;level=1, text/html;level=2;q=0.1, application/xml;version=2;q=0.5", "html"},
