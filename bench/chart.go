@@ -42,8 +42,8 @@ const chartStyle = `
 func (r results) chart() string {
 	var bars, desc strings.Builder
 	y := margin
-	for _, g := range r {
-		if g.isScale() {
+	for _, g := range r.Groups {
+		if g.Loads[0] != http1 { // how many connections: their requests per second compare with nothing
 			continue
 		}
 		most := 0.0

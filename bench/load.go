@@ -22,69 +22,85 @@ const http1, http2 = "HTTP/1.1", "HTTP/2 over TLS"
 // The core of the servers, and that of the load and the upstream.
 const serverCore, loadCore = "0", "1"
 
-// sample is what one measurement finds.
-type sample struct {
-	cpu  float64 // of the server, in µs per request
-	rate float64 // requests per second
-}
-
-// measure runs the sites of each group, and loads one at a time, each once in each round.
-func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (results, error) {
+// measure measures one group after the other.
+func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (r results, err error) {
 	b, err := newBench(ctx)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer b.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the servers
 
-	up, err := b.start(ctx, &upstream)
+	up, err := b.start(ctx, new(group), upstream, loadCore)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	b.upstream = up[0].addrs[0]
+	b.upstream = up.addrs[0]
 
-	var r results
-	measured := b.environment(rounds, d)
+	r.Measured = b.environment(rounds, d)
 	for i := range groups {
 		g := &groups[i]
-		sites, err := b.start(ctx, g)
+		samples, err := b.measureGroup(ctx, g, rounds, d)
 		if err != nil {
-			return nil, err
+			return r, err
 		}
-		samples := make(map[string][][]sample) // by load and site
-		for _, l := range g.loads {
-			samples[l.name] = make([][]sample, len(sites))
-		}
-		for round := range rounds + 1 { // the first is to warm up
-			for _, l := range g.loads {
-				for i := range sites {
-					i := (i + round) % len(sites) // so that none always comes after the same one
-					found, err := load(ctx, sites[i], l, b.footer(), d)
-					if err != nil {
-						return nil, fmt.Errorf("%s, %s: %w", sites[i].name, l.name, err)
-					}
-					if round > 0 {
-						samples[l.name][i] = append(samples[l.name][i], found)
-					}
-				}
-			}
-			log.Printf("%s: round %d of %d", g.name, round, rounds)
-		}
-		r = append(r, newGroupResult(g, measured, samples))
+		r.Groups = append(r.Groups, newGroupResult(g, samples))
 	}
 	return r, nil
 }
 
-// load loads a site for a while, and compares every response with the one that it has to be.
-func load(ctx context.Context, s *runningSite, l loading, footer string, d time.Duration) (found sample, err error) {
+// measureGroup loads all sites of a group at once, in each round with one load after the other. It returns the CPU times
+// per request, in µs, by load and site. The servers end with it, so that they don't disturb the next group.
+func (b *bench) measureGroup(ctx context.Context, g *group, rounds int, d time.Duration) (map[string][][]float64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var sites []*runningSite
+	for _, s := range g.sites {
+		running, err := b.start(ctx, g, s, serverCore)
+		if err != nil {
+			return nil, err
+		}
+		sites = append(sites, running)
+	}
+	samples := make(map[string][][]float64)
+	for _, l := range g.loads {
+		samples[l.name] = make([][]float64, len(sites))
+	}
+	for round := range rounds + 1 { // the first is to warm up
+		for _, l := range g.loads {
+			times, errs := samples[l.name], make([]error, len(sites))
+			var all sync.WaitGroup
+			for i, s := range sites {
+				all.Go(func() {
+					cpu, err := load(ctx, s, l, b.footer(), d)
+					if err != nil {
+						errs[i] = fmt.Errorf("%s, %s: %w", s.name, l.name, err)
+					} else if round > 0 {
+						times[i] = append(times[i], cpu)
+					}
+				})
+			}
+			all.Wait()
+			if err := errors.Join(errs...); err != nil {
+				return nil, err
+			}
+		}
+		log.Printf("%s: round %d of %d", g.name, round, rounds)
+	}
+	return samples, nil
+}
+
+// load loads a site for a while, and compares every response with the one that it has to be. It returns the CPU time of
+// the server, in µs per request.
+func load(ctx context.Context, s *runningSite, l loading, footer string, d time.Duration) (float64, error) {
 	base := s.plain()
 	if l.protocol == http2 {
 		base = s.secure()
 	}
 	body, err := s.body(s.group, base, footer)
 	if err != nil {
-		return found, err
+		return 0, err
 	}
 	clients := make([]client, l.inFlight)
 	var shared *http.Transport
@@ -92,7 +108,7 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 		if l.protocol == http1 {
 			conn, err := net.Dial("tcp", s.addrs[0])
 			if err != nil {
-				return found, err
+				return 0, err
 			}
 			defer conn.Close()
 			clients[i] = s.http1Client(conn, base)
@@ -105,16 +121,15 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 			clients[i] = s.http2Client(shared, base)
 		}
 		if err := s.exchange(clients[i], body); err != nil { // so that what a connection costs is not measured
-			return found, err
+			return 0, err
 		}
 	}
 
 	before, err := s.cpu()
 	if err != nil {
-		return found, err
+		return 0, err
 	}
-	start := time.Now()
-	end := start.Add(d)
+	end := time.Now().Add(d)
 	var requests atomic.Int64
 	failures := make(chan error, len(clients)+1)
 	var all sync.WaitGroup
@@ -130,7 +145,6 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 		})
 	}
 	all.Wait()
-	elapsed := time.Since(start)
 	after, err := s.cpu()
 	if logged := s.logged(); logged != "" {
 		failures <- fmt.Errorf("the server logged an error:\n%.1000s", logged)
@@ -140,8 +154,7 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 	default:
 		err = errors.Join(err, ctx.Err())
 	}
-	n := float64(requests.Load())
-	return sample{float64(after-before) / float64(time.Microsecond) / n, n / elapsed.Seconds()}, err
+	return float64(after-before) / float64(time.Microsecond) / float64(requests.Load()), err
 }
 
 // client sends a request, and has one in flight.

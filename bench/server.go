@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,60 +70,53 @@ func (b *bench) writeCertificate() error {
 	return os.WriteFile(b.certificate(), pems, 0o600)
 }
 
-// server is a process with some sites.
-type server struct {
-	pid int
-	log *os.File
-}
-
-// runningSite is a site of a server, with one address in clear text and one with TLS.
+// runningSite is a site on a server of its own, with one address in clear text and one with TLS.
 type runningSite struct {
 	site
-	*server
 	group *group
 	addrs [2]string
+	pid   int
+	log   string
 	asked atomic.Int64 // requests for its addresses
 }
 
 func (s *runningSite) plain() string  { return "http://" + s.addrs[0] }
 func (s *runningSite) secure() string { return "https://" + s.addrs[1] }
 
-// start runs the sites of a group in one process until ctx ends.
-func (b *bench) start(ctx context.Context, g *group) (sites []*runningSite, err error) {
-	for _, s := range g.sites {
-		rs := &runningSite{site: s, group: g}
-		if rs.addrs, err = freeAddrs(); err != nil {
-			return nil, err
-		}
-		sites = append(sites, rs)
-	}
-	dir := filepath.Join(b.dir, g.name)
-	file := filepath.Join(dir, "Caddyfile")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte(b.config(g, sites)), 0o600)); err != nil {
-		return nil, err
-	}
-	log, err := os.Create(filepath.Join(dir, "log"))
+// start runs a site on a core until ctx ends.
+func (b *bench) start(ctx context.Context, g *group, s site, core string) (*runningSite, error) {
+	dir, err := os.MkdirTemp(b.dir, "site")
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cores, b.caddy, "run", "--config", file)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=" + strconv.Itoa(1+strings.Count(g.cores, ",")), "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
+	rs := &runningSite{site: s, group: g, log: filepath.Join(dir, "log")}
+	if rs.addrs, err = freeAddrs(); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "Caddyfile")
+	if err := os.WriteFile(file, []byte(b.config(g, rs)), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(rs.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, "taskset", "-c", core, b.caddy, "run", "--config", file)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	rs.pid = cmd.Process.Pid
 	b.running.Go(func() { _ = cmd.Wait() }) // it is killed, or its log says why it ended
-	s := &server{pid: cmd.Process.Pid, log: log}
-	for _, site := range sites {
-		site.server = s
-		for _, addr := range site.addrs {
-			if err := awaitListener(addr); err != nil {
-				return nil, fmt.Errorf("starting %s: %w\n%s", site.name, err, s.logged())
-			}
+	for _, addr := range rs.addrs {
+		if err := awaitListener(addr); err != nil {
+			return nil, fmt.Errorf("starting %s: %w\n%s", s.name, err, rs.logged())
 		}
 	}
-	s.logged() // what Caddy logs when it starts
-	return sites, nil
+	rs.logged() // what Caddy logs when it starts
+	return rs, nil
 }
 
 func awaitListener(addr string) (err error) {
@@ -139,14 +131,14 @@ func awaitListener(addr string) (err error) {
 }
 
 // logged returns what the server has logged since the last call. It logs errors only.
-func (s *server) logged() string {
-	b, _ := os.ReadFile(s.log.Name())
-	_ = s.log.Truncate(0)
+func (s *runningSite) logged() string {
+	b, _ := os.ReadFile(s.log)
+	_ = os.Truncate(s.log, 0)
 	return string(bytes.Trim(b, "\x00"))
 }
 
 // cpu returns the CPU time of the server, of all its threads.
-func (s *server) cpu() (total time.Duration, err error) {
+func (s *runningSite) cpu() (total time.Duration, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.pid))
 	if err != nil || len(files) == 0 {
 		return 0, fmt.Errorf("reading the CPU time of process %d: it has no threads", s.pid)

@@ -12,7 +12,6 @@ import (
 type group struct {
 	name, title string
 	note        string // what a reader has to know besides the title
-	cores       string // that the servers have
 	loads       []loading
 	target      string
 	many        bool // whether requests are for many addresses instead of target
@@ -77,13 +76,11 @@ var intercepting = `
 // upstreamBody is the body of the upstream, which answers /found with a 200 and everything else with a 404.
 const upstreamBody = "<!doctype html>\n<title>A page</title>\n<h1>A page</h1>\n<p>It comes from the upstream.</p>\n"
 
-var upstream = group{name: "upstream", cores: loadCore, sites: []site{{
-	name: "upstream", caddy: "header Content-Type text/html\nrespond /found \"" + upstreamBody + "\"\nrespond \"" + upstreamBody + "\" 404",
-}}}
+var upstream = site{name: "upstream", caddy: "header Content-Type text/html\nrespond /found \"" + upstreamBody + "\"\nrespond \"" + upstreamBody + "\" 404"}
 
 var groups = []group{{
 	name: "page", title: "A page for a request that nothing answers",
-	cores: serverCore, loads: protocols,
+	loads:  protocols,
 	target: "/docs/apis?x=1", status: http.StatusNotFound,
 	sites: []site{
 		{name: "`respond`, a constant with the same header fields", caddy: sameFields},
@@ -97,7 +94,7 @@ var groups = []group{{
 	},
 }, {
 	name: "replace", title: "An upstream's 404 page, replaced",
-	cores: serverCore, loads: protocols,
+	loads:  protocols,
 	target: "/docs/apis?x=1", status: http.StatusNotFound,
 	sites: []site{
 		{name: "`intercept` and `respond`", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
@@ -107,39 +104,30 @@ var groups = []group{{
 	},
 }, {
 	name: "pass", title: "An upstream's 200, passed on",
-	note:  "An empty `request_body` only calls the next handler. No client sends an `Accept-Encoding` to `encode`.",
-	cores: serverCore, loads: protocols,
+	note:   "An empty `request_body` only calls the next handler. No client sends an `Accept-Encoding` to `encode`.",
+	loads:  protocols,
 	target: "/found", status: http.StatusOK,
 	sites: []site{
 		{name: "`reverse_proxy`", caddy: "reverse_proxy [upstream]"},
 		{name: "the same again", caddy: "reverse_proxy [upstream]"},
 		{name: "`reverse_proxy` after `not_found`", caddy: "not_found\nreverse_proxy [upstream]"},
 		{name: "`reverse_proxy` after `intercept` for a 404", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
-		{name: "`reverse_proxy` after `header -Server`", caddy: "header -Server\nreverse_proxy [upstream]"},
 		{name: "`reverse_proxy` after `encode`", caddy: "encode\nreverse_proxy [upstream]"},
 		{name: "`reverse_proxy` after an empty `request_body`", caddy: "request_body\nreverse_proxy [upstream]"},
 	},
 }, {
-	name: "scale1", title: "Pages with more connections, on one core",
-	note: "In thousands: pages per second, and per second of the server's CPU time. Every other request is for one of 100\n" +
-		"addresses, and the rest for addresses that are not asked for again; all have an own link. The last row has ratios.",
-	cores: serverCore, loads: connections,
+	name: "scale", title: "Pages with more connections, over HTTP/1.1",
+	note: "Every other request is for one of 100 addresses, and the rest for addresses that are not asked for again; all have\n" +
+		"an own link.",
+	loads:  connections,
 	target: targetOf(0), many: true, status: http.StatusNotFound,
-	sites: scaled,
-}, {
-	name: "scale2", title: "Pages with more connections, on two cores",
-	note:  "In thousands. The server shares a core with the load, so pages per second cannot double: compare those per CPU.",
-	cores: serverCore + "," + loadCore, loads: connections,
-	target: targetOf(0), many: true, status: http.StatusNotFound,
-	sites: scaled,
+	sites: []site{
+		{name: "`respond`, a constant with the same header fields", caddy: sameFields},
+		{name: "the same again", caddy: sameFields},
+		{name: "`not_found` with `report`", caddy: "not_found {\nreport\n}"},
+		{name: "`not_found`", caddy: "not_found"},
+	},
 }}
-
-var scaled = []site{
-	{name: "`respond`, a constant with the same header fields", caddy: sameFields},
-	{name: "the same again", caddy: sameFields},
-	{name: "`not_found` with `report`", caddy: "not_found {\nreport\n}"},
-	{name: "`not_found`", caddy: "not_found"},
-}
 
 // targetOf returns the target of the nth request where they are for many addresses: one of 100 addresses, or, every
 // other time, one that is not asked for again. All are equally long.
@@ -184,17 +172,11 @@ const caddyOptions = `
 }
 `
 
-// config returns the Caddyfile of a server for sites, each at its two addresses.
-func (b *bench) config(g *group, sites []*runningSite) string {
-	var c strings.Builder
-	c.WriteString(caddyOptions)
-	for _, s := range sites {
-		add := func(base, tls string) {
-			c.WriteString(strings.NewReplacer("[page]", pageBody(http.MethodGet, base+g.target, b.footer()), "[footer]", b.footer(),
-				"[upstream]", b.upstream).Replace(base + " {\n" + tls + s.caddy + "\n}\n"))
-		}
-		add(s.plain(), "")
-		add(s.secure(), "tls "+b.certificate()+" "+b.certificate()+"\n")
+// config returns the Caddyfile of a site at its two addresses.
+func (b *bench) config(g *group, s *runningSite) string {
+	add := func(base, tls string) string {
+		return strings.NewReplacer("[page]", pageBody(http.MethodGet, base+g.target, b.footer()), "[footer]", b.footer(),
+			"[upstream]", b.upstream).Replace(base + " {\n" + tls + s.caddy + "\n}\n")
 	}
-	return c.String()
+	return caddyOptions + add(s.plain(), "") + add(s.secure(), "tls "+b.certificate()+" "+b.certificate()+"\n")
 }
