@@ -42,6 +42,9 @@ func TestAddressOfEveryForm(t *testing.T) {
 	if got := addressOf("CONNECT", "a.test:443", ""); got != "http://a.test" {
 		t.Errorf("CONNECT: got the address %q", got)
 	}
+	if got := newMaker(t, Options{BaseURL: "https://w.test"}).URI(&Asked{Method: "GET", Target: "http:.b.test/x"}, nil); got != "https://w.test/.b.test/x" {
+		t.Errorf("with a base URL: got the address %q", got)
+	}
 }
 
 // TestURICountsForEveryMethod covers the methods and the forms of a request target that mean something else without the
