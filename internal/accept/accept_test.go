@@ -85,7 +85,7 @@ var choices = map[string]struct{ offers, accept, want string }{
 	// a malformed member is skipped, the rest counts
 	"blank":             {all, " , ,\t", "text"},
 	"no slash":          {all, "json, application/xml;q=0.1", "xml"},
-	"no weight":         {all, "text/html;q=, text/html;q=x, text/html;q=., text/html;q=0.9e0, text/html;q=-1, text/html;q=1.001, text/html;q=2, application/xml;q=0.1", "xml"},
+	"no weight":         {all, "text/html;q=, text/html;q=x, text/html;q=., text/html;q=NaN, text/html;q=0.9e0, text/html;q=-1, text/html;q=1.001, text/html;q=2, application/xml;q=0.1", "xml"},
 	"not a weight":      {all, "text/html;q=, text/html;q=x, text/html;q=-1, text/html;q=0.9e0, text/html;q=0.2, application/xml;q=0.1", "html"},
 	"empty parameter":   {all, "text/html;;q=0.2, application/xml;q=0.1", "html"},
 	"no subtype":        {"json text", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "json"}, // Java
