@@ -94,7 +94,7 @@ func (b *bench) start(ctx context.Context, g *group, s site, core string) (*runn
 		return nil, err
 	}
 	file := filepath.Join(dir, "Caddyfile")
-	if err := os.WriteFile(file, []byte(b.config(g, rs)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(b.config(rs)), 0o600); err != nil {
 		return nil, err
 	}
 	log, err := os.Create(rs.log)

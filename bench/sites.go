@@ -173,9 +173,9 @@ const caddyOptions = `
 `
 
 // config returns the Caddyfile of a site at its two addresses.
-func (b *bench) config(g *group, s *runningSite) string {
+func (b *bench) config(s *runningSite) string {
 	add := func(base, tls string) string {
-		return strings.NewReplacer("[page]", pageBody(http.MethodGet, base+g.target, b.footer()), "[footer]", b.footer(),
+		return strings.NewReplacer("[page]", pageBody(http.MethodGet, base+s.group.target, b.footer()), "[footer]", b.footer(),
 			"[upstream]", b.upstream).Replace(base + " {\n" + tls + s.caddy + "\n}\n")
 	}
 	return caddyOptions + add(s.plain(), "") + add(s.secure(), "tls "+b.certificate()+" "+b.certificate()+"\n")
