@@ -55,7 +55,7 @@ func (e *exchange) WriteHeader(status int) {
 	length := e.header.Get("Content-Length")
 	switch {
 	case e.begun, e.nothing:
-	case status == 103:
+	case status == 100:
 		e.sent = append(e.sent, fmt.Sprint(status, e.header))
 	case status == 0 && e.reachedEnd():
 		e.nothing, e.statusHeader = true, e.header.Clone()
@@ -135,7 +135,7 @@ func script(steps []byte) caddyhttp.HandlerFunc {
 			case 10:
 				header[http.TrailerPrefix+"X-Sum"] = []string{"1"}
 			case 11, 12, 13, 14, 15:
-				w.WriteHeader([...]int{0, 103, 200, 404, 500}[step%28-11])
+				w.WriteHeader([...]int{0, 100, 200, 404, 500}[step%28-11])
 			case 16, 17:
 				_, _ = io.WriteString(w, [...]string{"", "theirs"}[step%28-16])
 			case 18, 19:
@@ -201,7 +201,7 @@ func FuzzHandler(f *testing.F) {
 			cause = "unanswered"
 		}
 		if replaced || cause != "" {
-			want.sent = slices.DeleteFunc(want.sent, func(sent string) bool { return !strings.HasPrefix(sent, "103") })
+			want.sent = slices.DeleteFunc(want.sent, func(sent string) bool { return !strings.HasPrefix(sent, "100") })
 		}
 		if replaced || without.nothing {
 			want.header = without.statusHeader
