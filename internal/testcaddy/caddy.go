@@ -163,8 +163,8 @@ func listeners(t testing.TB) (addrs []string) {
 	return addrs
 }
 
-// AwaitTLS waits until Caddy has a certificate for a host. Caddy makes it in the background.
-func AwaitTLS(t testing.TB, addr, host string) {
+// awaitTLS waits until Caddy has a certificate for a host. Caddy makes it in the background.
+func awaitTLS(t testing.TB, addr, host string) {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {

@@ -38,7 +38,7 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	}
 	s.Client = HTTP11(t, s.Addr)
 	for host := range sites {
-		AwaitTLS(t, addrTLS, host)
+		awaitTLS(t, addrTLS, host)
 	}
 	s.addrTLS = addrTLS
 	return s, s.Clients(t)
