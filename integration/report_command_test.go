@@ -197,6 +197,9 @@ func TestReportCommandWithReset(t *testing.T) {
 		}
 		r.Close()
 		defer w.Close()
+		if stderr, _ := runInto(t, reportCommand(t, "--address", s.admin), w); stderr != "" { // as of any program before head
+			t.Errorf("without --reset, got\n%s", stderr)
+		}
 		cmd := reset(t, s.admin)
 		stderr, _ := runInto(t, cmd, w)
 		wantSaved(t, cmd, s.admin, stderr, "broken pipe", want)

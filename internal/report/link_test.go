@@ -63,6 +63,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"UTF-8":              {site + "/\u00e4\u202e", site + "/%C3%A4%E2%80%AE"},
 		"long, within %XX":   {site + "/" + long[:maxLink-len(site)-2] + "<", site + "/" + long[:maxLink-len(site)-2]},
 		"long, all markup":   {site + "/" + strings.Repeat("<", 16<<10), site + "/" + strings.Repeat("%3C", (maxLink-len(site)-1)/3)},
+		"no room for a path": {"https://" + long[:maxLink-len("https://")] + "/x", "https://" + long[:maxLink-len("https://")]},
 
 		"nothing":                     {"", ""},
 		"another scheme than http":    {"android-app://b.test/", ""},
