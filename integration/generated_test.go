@@ -125,7 +125,10 @@ func (s *generatedSite) has(directive string) bool {
 }
 
 // cameBack is the field in which a watching directive says what came back. It says nothing of a response that has to pass.
-const cameBack = "X-Came-Back"
+const (
+	cameBack         = "X-Came-Back"
+	cameBackResponse = "a 404 response"
+)
 
 // watch observes what comes back from the next handlers.
 func watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -144,7 +147,7 @@ func watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 		case reachedEnd() && (status == 0 || status == http.StatusOK):
 			return true // this stands for no answer, unless a body follows
 		case status == http.StatusNotFound:
-			header.Set(cameBack, "a 404 response")
+			header.Set(cameBack, cameBackResponse)
 		}
 		answered = true
 		return false
@@ -214,7 +217,7 @@ func (s *generatedSite) difference(method, uri, with, without, came string) stri
 		return "This has to pass."
 	case !isPage(with, method, uri, ""):
 		return "This has to be the page."
-	case inner && came == "a 404 response" && !s.has("intercept"): // an error reaches the error routes without not_found
+	case inner && came == cameBackResponse && !s.has("intercept"): // an error reaches the error routes without not_found
 		return "The inner one has decided."
 	}
 	return ""
