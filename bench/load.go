@@ -98,7 +98,7 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 	if l.protocol == http2 {
 		base = s.secure()
 	}
-	body, err := s.body(s.group, base, footer)
+	body, err := s.body(base, footer)
 	if err != nil {
 		return 0, err
 	}

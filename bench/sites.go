@@ -139,7 +139,8 @@ func targetOf(n int64) string {
 }
 
 // body is what a site responds with at a base URL.
-func (s *site) body(g *group, base, footer string) (string, error) {
+func (s *runningSite) body(base, footer string) (string, error) {
+	g := s.group
 	switch {
 	case g.status == http.StatusOK:
 		return upstreamBody, nil
