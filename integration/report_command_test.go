@@ -197,8 +197,9 @@ func TestReportCommandWithReset(t *testing.T) {
 		}
 		r.Close()
 		defer w.Close()
-		if stderr, _ := runInto(t, reportCommand(t, "--address", s.admin), w); stderr != "" { // as of any program before head
-			t.Errorf("without --reset, got\n%s", stderr)
+		// without --reset, the signal ends it, as it does any program before head
+		if stderr, code := runInto(t, reportCommand(t, "--address", s.admin), w); stderr != "" || code != -1 {
+			t.Errorf("without --reset, got the exit code %d and\n%s", code, stderr)
 		}
 		cmd := reset(t, s.admin)
 		stderr, _ := runInto(t, cmd, w)
