@@ -29,8 +29,8 @@ func (o Offers) Choose(field string) int {
 	if len(o) == 1 || field == "" {
 		return 0
 	}
-	var most [8]said // so that no usual number of offers is allocated
-	all := append(most[:0], make([]said, len(o))...)
+	var most [8]preferences // so that no usual number of offers is allocated
+	all := append(most[:0], make([]preferences, len(o))...)
 	for position := int32(0); field != ""; position++ {
 		var member string
 		member, field = cutUnquoted(field, ',')
@@ -62,13 +62,13 @@ func (o Offers) Choose(field string) int {
 	}
 }
 
-// said is what a client says of an offer: by media ranges that match it, and by those that nearly do.
-type said struct{ plainly, nearly preference }
+// preferences are a client's for an offer: by the media ranges that match it, and by those that nearly do.
+type preferences struct{ plainly, nearly preference }
 
 // preference is how much a client prefers an offer.
 type preference struct {
 	quality   int32 // in thousandths
-	precision int32 // of the media range that says so; 0: none does
+	precision int32 // of the media range; 0: none matches
 	position  int32 // of that range among all
 }
 
@@ -80,13 +80,15 @@ const (
 	exact                 // text/html
 )
 
-// add takes in what a media range says of an offer.
-func (s *said) add(o *Offer, r *mediaRange, position int32) {
+// add adds the preference that a media range has for an offer.
+func (s *preferences) add(o *Offer, r *mediaRange, position int32) {
 	p := preference{r.quality, r.matches(o), position}
 	switch {
 	case p.precision > 0 && !r.params:
-		// what the more specific range says counts; of two that are equally specific, a refusal, else the first
-		if p.precision > s.plainly.precision || p.precision == s.plainly.precision && p.quality == 0 {
+		// the more specific range counts; of two that are equally specific, a refusal, else the higher weight
+		isRefused := s.plainly.precision > 0 && s.plainly.quality == 0
+		if p.precision > s.plainly.precision ||
+			p.precision == s.plainly.precision && !isRefused && (p.quality == 0 || p.quality > s.plainly.quality) {
 			s.plainly = p
 		}
 		return

@@ -60,7 +60,8 @@ var choices = map[string]struct{ offers, accept, want string }{
 	"a charset":                  {all, `text/html;charset="UTF-8", text/plain;q=0.3`, "html"},
 	"separators in quotes":       {all, `text/html;a="b,text/plain";q=0.3, application/xml;q=0.2`, "xml"},
 	"an alias":                   {all, "application/xhtml+xml, text/plain", "html"},
-	"an alias, and its type":     {all, "text/html;q=0.5, application/xhtml+xml, text/plain;q=0.8", "text"},
+	"an alias, and its type":     {all, "text/html;q=0.5, application/xhtml+xml, text/plain;q=0.8", "html"},
+	"its type, and an alias":     {all, "application/xml, text/xml;q=0.1, text/plain;q=0.8", "xml"},
 	"an alias that is not named": {all, "application/*;q=0.9, text/html;q=0.5", "json"},
 
 	// q=0
