@@ -68,8 +68,8 @@ func formatsOf(names []string) (offered []*format, err error) {
 
 // writeText writes the page as the five lines that people read.
 func writeText(b *bytes.Buffer, pg Page) {
-	for i, f := range &fields {
-		write(b, f.label, pg.value(i), "\n")
+	for i := range fields {
+		write(b, fields[i].label, fields[i].value(pg), "\n")
 	}
 }
 
@@ -86,29 +86,29 @@ var BuiltIn string
 
 var (
 	builtInParts  = splitBuiltIn(BuiltIn)
-	builtInPolicy = "default-src 'none'; style-src " + styleHash(BuiltIn) + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	builtInPolicy = "default-src 'none'; style-src " + styleHash(BuiltIn) + "; base-uri 'none'; form-action 'none'"
 )
 
 // builtInPart is a literal and the field after it; the last one has none.
 type builtInPart struct {
 	literal string
-	field   int // its index in fields, or -1
+	field   *field
 }
 
-// splitBuiltIn splits the built-in page at its fields. One that pages do not have is a mistake in its source.
+// splitBuiltIn splits the built-in page at its fields.
 func splitBuiltIn(source string) (parts []builtInPart) {
 	for {
 		literal, rest, found := strings.Cut(source, "{{.")
 		if !found {
-			return append(parts, builtInPart{literal, -1})
+			return append(parts, builtInPart{literal, nil})
 		}
 		var name string
 		name, source, _ = strings.Cut(rest, "}}")
-		i := 0 // past the last field, the loop panics
-		for !strings.EqualFold(fields[i].name, name) {
-			i++
+		i := slices.IndexFunc(fields[:], func(f field) bool { return strings.EqualFold(f.name, name) })
+		if i < 0 {
+			panic("page.html has the field " + name + ", which pages lack")
 		}
-		parts = append(parts, builtInPart{literal, i})
+		parts = append(parts, builtInPart{literal, &fields[i]})
 	}
 }
 
@@ -123,16 +123,17 @@ func styleHash(source string) string {
 func writeHTML(b *bytes.Buffer, pg Page) {
 	for _, part := range builtInParts {
 		b.WriteString(part.literal)
-		if part.field >= 0 {
-			b.WriteString(html.EscapeString(pg.value(part.field)))
+		if part.field != nil {
+			b.WriteString(html.EscapeString(part.field.value(pg)))
 		}
 	}
 }
 
 // writeMarkdown writes the page as CommonMark: a heading, a list and a line.
 func writeMarkdown(b *bytes.Buffer, pg Page) {
-	for i, f := range &fields {
-		value := pg.value(i)
+	for i := range fields {
+		f := &fields[i]
+		value := f.value(pg)
 		switch f.name {
 		case "heading":
 			b.WriteString("# ")
@@ -177,12 +178,13 @@ var markdownEscaper = func() *strings.Replacer {
 
 func writeJSON(b *bytes.Buffer, pg Page) {
 	before := `{"`
-	for i, f := range &fields {
+	for i := range fields {
+		f := &fields[i]
 		write(b, before, f.name, `":`)
 		if f.name == "status" { // a number
-			b.WriteString(pg.value(i))
+			b.WriteString(f.value(pg))
 		} else {
-			writeJSONString(b, pg.value(i))
+			writeJSONString(b, f.value(pg))
 		}
 		before = `,"`
 	}
@@ -205,8 +207,9 @@ func writeJSONString(b *bytes.Buffer, s string) { write(b, `"`, jsonEscaper.Repl
 
 func writeXML(b *bytes.Buffer, pg Page) {
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n<error>")
-	for i, f := range &fields {
-		write(b, "<", f.name, ">", html.EscapeString(pg.value(i)), "</", f.name, ">")
+	for i := range fields {
+		f := &fields[i]
+		write(b, "<", f.name, ">", html.EscapeString(f.value(pg)), "</", f.name, ">")
 	}
 	b.WriteString("</error>\n")
 }

@@ -77,15 +77,19 @@ func (pg Page) Placeholder(name string) string {
 	return strings.ToValidUTF8(value, "\uFFFD")
 }
 
-// fields are those of a page in the order in which people read them, each with its label.
-var fields = [...]struct{ name, label string }{
-	{"heading", ""}, {"uri", "URI: "}, {"status", "STATUS: "}, {"message", "MESSAGE: "}, {"footer", ""},
+// fields are those of a page in the order in which people read them.
+var fields = [...]field{
+	{"heading", "", func(pg Page) string { return pg.Heading }},
+	{"uri", "URI: ", func(pg Page) string { return pg.URI }},
+	{"status", "STATUS: ", func(Page) string { return "404" }},
+	{"message", "MESSAGE: ", func(pg Page) string { return pg.Message }},
+	{"footer", "", func(pg Page) string { return pg.Footer }},
 }
 
-// value returns the value of one of the fields. A list of them all would be large, and over HTTP/2 a request has a goroutine
-// of its own, whose stack would grow for it.
-func (pg *Page) value(field int) string {
-	return [...]string{pg.Heading, pg.URI, "404", pg.Message, pg.Footer}[field]
+type field struct {
+	name  string // in JSON and XML, and in any case in the built-in page
+	label string
+	value func(Page) string
 }
 
 // Maker makes pages.
@@ -95,6 +99,7 @@ type Maker struct {
 	offered                                    []*format
 	offers                                     accept.Offers
 	template                                   *fileTemplate // nil: the built-in page
+	showsRequestID                             bool          // by an option; the template may as well
 }
 
 // NewMaker checks the formats of the options, and reads the template.
@@ -106,6 +111,8 @@ func NewMaker(o Options) (*Maker, error) {
 		uri:         newText(o.URI, func(s string) string { return s }), // it is made safe with what was asked
 		footer:      newText(o.Footer, cleanLine),
 		server:      o.Server,
+
+		showsRequestID: strings.Contains(o.Message+o.ContextPath+o.BaseURL+o.URI+o.Footer, requestID),
 	}
 	var err error
 	if m.offered, err = formatsOf(o.Formats); err != nil {
@@ -121,6 +128,17 @@ func NewMaker(o Options) (*Maker, error) {
 		}
 	}
 	return m, nil
+}
+
+// requestID is the placeholder that Caddy writes to the variables of a request when it is first expanded.
+const requestID = "http.request.uuid"
+
+// ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a dial to
+// an upstream may outlive the response, and reads the variables meanwhile.
+func (m *Maker) ExpandRequestID(placeholders Placeholders) {
+	if m.showsRequestID || m.template != nil && m.template.showsRequestID.Load() {
+		placeholders.GetString(requestID)
+	}
 }
 
 // Varies reports whether different clients may get different representations.

@@ -2,11 +2,14 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +25,8 @@ type fileTemplate struct {
 	sample Page   // to try it with
 	logger *zap.Logger
 	parsed atomic.Pointer[template.Template] // the last one that could be used
+
+	showsRequestID atomic.Bool // its source names the placeholder
 
 	mu     sync.Mutex  // held by the request that looks at the file
 	looked time.Time   // when the last look was
@@ -63,7 +68,9 @@ func (t *fileTemplate) look() {
 	}
 	if err := t.load(); err != nil {
 		t.logger.Error("reading the changed template; the last good one stays in use", zap.String("template", t.file), zap.Error(err))
+		return
 	}
+	t.logger.Info("the changed template is in use", zap.String("template", t.file))
 }
 
 // load reads the file, which takes the place of the template if it can be used.
@@ -82,12 +89,13 @@ func (t *fileTemplate) load() error {
 	if !utf8.Valid(source) {
 		return fmt.Errorf("%s is not in UTF-8, in which the page is sent; save it in UTF-8", t.file)
 	}
+	if found := singleBraces.FindSubmatch(actions.ReplaceAll(source, nil)); found != nil {
+		name := cmp.Or(shorthands[string(found[2])], string(found[2])) + string(found[3])
+		return fmt.Errorf("%s has %s, which would be printed as it stands; write {{.Placeholder %q}}", t.file, found[1], name)
+	}
 	parsed, err := template.New(filepath.Base(t.file)).Parse(string(source))
 	if err != nil {
-		if strings.HasSuffix(err.Error(), `function "placeholder" not defined`) {
-			err = fmt.Errorf(`%w; write it as in {{.Placeholder "http.request.uuid"}}, within with and range as in {{$.Placeholder "http.request.uuid"}}`, err)
-		}
-		return fmt.Errorf("parsing %s: %w", t.file, err)
+		return fmt.Errorf("parsing %s: %w", t.file, explain(err))
 	}
 	var body bytes.Buffer
 	if err := render(&body, parsed, t.sample); err != nil {
@@ -96,21 +104,62 @@ func (t *fileTemplate) load() error {
 	if len(bytes.TrimSpace(body.Bytes())) == 0 {
 		return fmt.Errorf("%s renders a blank page; write the page at the top level of the file, outside of define", t.file)
 	}
+	t.showsRequestID.Store(bytes.Contains(source, []byte(requestID)))
 	t.parsed.Store(parsed)
 	return nil
 }
 
+// singleBraces matches one of Caddy's placeholders, written as in a Caddyfile, between actions. With a dollar sign, it
+// is one of a script's.
+var (
+	actions      = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
+	singleBraces = regexp.MustCompile(`(?:^|[^$])(\{(http|env|system|err|header|cookie|query|vars)(\.[\w.-]+)\})`)
+	shorthands   = map[string]string{ // of a Caddyfile
+		"err": "http.error", "header": "http.request.header", "cookie": "http.request.cookie", "query": "http.request.uri.query", "vars": "http.vars",
+	}
+)
+
 // render renders a page by a template.
 func render(body *bytes.Buffer, t *template.Template, pg Page) error {
-	err := t.Execute(body, pg)
-	if data := reflect.TypeFor[Page](); err != nil && strings.HasSuffix(err.Error(), "in type "+data.String()) {
-		var fields []string
-		for _, f := range reflect.VisibleFields(data) {
-			if f.IsExported() {
-				fields = append(fields, "."+f.Name)
-			}
-		}
-		err = fmt.Errorf(`%w; the fields are %s and .Placeholder "name"`, err, strings.Join(fields, ", "))
+	if err := t.Execute(body, pg); err != nil {
+		return explain(err)
 	}
-	return err
+	return nil
+}
+
+// explain adds to an error of html/template what to look for.
+func explain(err error) error {
+	text := err.Error()
+	hint := ""
+	switch name := functionPattern.FindStringSubmatch(text); {
+	case name != nil && strings.EqualFold(name[1], "placeholder"):
+		hint = `write {{.Placeholder "http.request.uuid"}}, and within with and range {{$.Placeholder "http.request.uuid"}}`
+	case name != nil && slices.ContainsFunc(pageFields(), func(field string) bool { return strings.EqualFold(field, name[1]) }):
+		hint = "the fields begin with a dot: " + listOfFields()
+	case strings.Contains(text, "can't evaluate field Placeholder in type"):
+		hint = `within with and range, write {{$.Placeholder "http.request.uuid"}}`
+	case strings.HasSuffix(text, "in type "+reflect.TypeFor[Page]().String()):
+		hint = "the fields are " + listOfFields()
+	case strings.Contains(text, "ends in a non-text context"):
+		hint = "look for a quote, a tag or a comment that is not closed, or a script or style element without its end"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, hint)
+}
+
+var functionPattern = regexp.MustCompile(`function "(\w+)" not defined$`)
+
+// pageFields returns the names of the fields that a template has.
+func pageFields() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Page]()) {
+		if f.IsExported() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func listOfFields() string {
+	return "." + strings.Join(pageFields(), ", .") + ` and .Placeholder "name"`
 }

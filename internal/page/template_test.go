@@ -18,21 +18,28 @@ import (
 func TestTemplateIsRefused(t *testing.T) {
 	const fields = `; the fields are .Heading, .URI, .Status, .Message, .Footer and .Placeholder "name"`
 	for source, want := range map[string]string{
-		"{{.Uri}}":                            "can't evaluate field Uri in type page.Page" + fields,
-		"{{with .URI}}{{$.uri}}{{end}}":       fields,
-		"{{.URI.Host}}":                       "can't evaluate field Host in type string",
-		"{{.Placeholder}}":                    "wrong number of args for Placeholder: want 1 got 0",
-		"<p>{{.URI":                           "parsing FILE: ",
-		"<p>{{uri}}":                          `function "uri" not defined`,
-		"<a href='{{if .URI}}x'{{end}}>":      "trying FILE on a sample page: ",
-		"<p>\n<p>{{.Uri}}":                    "trying FILE on a sample page: template: 404.html:2:5: executing",
-		"<p>\n\n{{index .URI 99999}}":         "trying FILE on a sample page: template: 404.html:3:2: executing",
-		"":                                    "FILE renders a blank page; write the page at the top level of the file, outside of define",
-		" \n\t{{if false}}x{{end}}\n":         "FILE renders a blank page",
-		`{{define "page"}}<p>{{.URI}}{{end}}`: "FILE renders a blank page",
-		"<p>Gr\xfc\xdfe":                      "is not in UTF-8, in which the page is sent; save it in UTF-8",
-		`<p>{{placeholder "x"}}`:              `function "placeholder" not defined; write it as in {{.Placeholder "http.request.uuid"}}, within with and range as in {{$.Placeholder "http.request.uuid"}}`,
-		`<p>{{if eq (placeholder "x") ""}}`:   `write it as in {{.Placeholder "http.request.uuid"}}`,
+		"{{.Uri}}":                                 "can't evaluate field Uri in type page.Page" + fields,
+		"{{with .URI}}{{$.uri}}{{end}}":            fields,
+		"{{.URI.Host}}":                            "can't evaluate field Host in type string",
+		"{{.Placeholder}}":                         "wrong number of args for Placeholder: want 1 got 0",
+		"<p>{{.URI":                                "parsing FILE: ",
+		"<p>{{URI}}":                               `function "URI" not defined; the fields begin with a dot: .Heading, `,
+		"<p>{{nothing}}":                           `function "nothing" not defined`,
+		"<a href='{{if .URI}}x'{{end}}>":           "trying FILE on a sample page: ",
+		"<p title='{{.URI}}>":                      "; look for a quote, a tag or a comment that is not closed",
+		`{{with .URI}}{{.Placeholder "x"}}`:        "unexpected EOF",
+		`{{with .URI}}{{.Placeholder "x"}}{{end}}`: `can't evaluate field Placeholder in type string; within with and range, write {{$.Placeholder "http.request.uuid"}}`,
+		"<p>{http.request.uuid}</p>":               `FILE has {http.request.uuid}, which would be printed as it stands; write {{.Placeholder "http.request.uuid"}}`,
+		"{err.status_code}":                        `FILE has {err.status_code}, which would be printed as it stands; write {{.Placeholder "http.error.status_code"}}`,
+		"{{.URI}}{header.X-Id}":                    `write {{.Placeholder "http.request.header.X-Id"}}`,
+		"<p>\n<p>{{.Uri}}":                         "trying FILE on a sample page: template: 404.html:2:5: executing",
+		"<p>\n\n{{index .URI 99999}}":              "trying FILE on a sample page: template: 404.html:3:2: executing",
+		"":                                         "FILE renders a blank page; write the page at the top level of the file, outside of define",
+		" \n\t{{if false}}x{{end}}\n":              "FILE renders a blank page",
+		`{{define "page"}}<p>{{.URI}}{{end}}`:      "FILE renders a blank page",
+		"<p>Gr\xfc\xdfe":                           "is not in UTF-8, in which the page is sent; save it in UTF-8",
+		`<p>{{placeholder "x"}}`:                   `function "placeholder" not defined; write {{.Placeholder "http.request.uuid"}}, and within with and range {{$.Placeholder "http.request.uuid"}}`,
+		`<p>{{if eq (placeholder "x") ""}}`:        `write {{.Placeholder "http.request.uuid"}}`,
 	} {
 		file := tempFile(t, source)
 		wantRefused(t, source, file, strings.ReplaceAll(want, "FILE", file))
@@ -51,9 +58,9 @@ func wantRefused(t *testing.T, what, file, want string) {
 
 // TestPlaceholderOfTemplate has names with braces and without them, and a value that is no text.
 func TestPlaceholderOfTemplate(t *testing.T) {
-	m := newMaker(t, Options{Template: tempFile(t, `{{.Placeholder "x"}}|{{.Placeholder "{x}"}}|{{.Placeholder "unknown"}}|{{.Placeholder "latin"}}|{{with .URI}}{{$.Placeholder "x"}}{{end}}`)})
+	m := newMaker(t, Options{Template: tempFile(t, `{{.Placeholder "x"}}|{{.Placeholder "{x}"}}|{{.Placeholder "unknown"}}|{{.Placeholder "latin"}}|{{with .URI}}{{$.Placeholder "x"}}{{end}}<script>`+"`${err.message} ${http.status}`"+`</script>`)})
 	pg := m.Make(&Asked{Method: "GET", Target: "/"}, placeholders(map[string]string{"x": "<a>", "latin": "\xfc"}))
-	if got, want := body(t, m, pg, "html"), "&lt;a&gt;|&lt;a&gt;||\uFFFD|&lt;a&gt;"; got != want {
+	if got, want := body(t, m, pg, "html"), "&lt;a&gt;|&lt;a&gt;||\uFFFD|&lt;a&gt;<script>`${err.message} ${http.status}`</script>"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -73,14 +80,16 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 				e.wants(content)
 				before = content
 			}
+			e.wantsLogged(inUse, inUse, inUse)
 		},
-		"with an older time": func(e *editedTemplate) { e.write("two", 2*long); e.becomes("two") },
-		"with the same time": func(e *editedTemplate) { e.write("three", long); e.becomes("three") },
+		"with an older time": func(e *editedTemplate) { e.write("two", 2*long); e.becomes("two"); e.wantsLogged(inUse) },
+		"with the same time": func(e *editedTemplate) { e.write("three", long); e.becomes("three"); e.wantsLogged(inUse) },
 		"replaced by another file": func(e *editedTemplate) {
 			if err := os.Rename(newEditedTemplate(e, "two", long).file, e.file); err != nil {
 				e.Fatal(err)
 			}
 			e.becomes("two")
+			e.wantsLogged(inUse)
 		},
 		"broken, then corrected": func(e *editedTemplate) {
 			for _, content := range []string{"{{.URI", "{{.Uri}}", " ", "\xff"} {
@@ -92,6 +101,7 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 			e.wantsLogged("parsing "+e.file, "can't evaluate field Uri", "renders a blank page", "is not in UTF-8")
 			e.write("two", long)
 			e.becomes("two")
+			e.wantsLogged(inUse)
 		},
 		"removed, and back": func(e *editedTemplate) {
 			if err := os.Rename(e.file, e.file+".bak"); err != nil {
@@ -107,6 +117,7 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 				e.Fatal(err)
 			}
 			e.becomes("one")
+			e.wantsLogged(inUse, inUse)
 		},
 		"replaced by a folder": func(e *editedTemplate) {
 			if err := errors.Join(os.Remove(e.file), os.Mkdir(e.file, 0o700)); err != nil {
@@ -131,6 +142,7 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 			e.wants("one")
 			e.mu.Unlock()
 			e.wants("two")
+			e.wantsLogged(inUse)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +207,9 @@ func (e *editedTemplate) becomes(content string) {
 	e.wants(content)
 }
 
-// wantsLogged takes the errors from the log. Each has a part of its text.
+const inUse = "the changed template is in use"
+
+// wantsLogged takes what is logged: that a template is in use, or errors. Of an error, a part of its text is wanted.
 func (e *editedTemplate) wantsLogged(parts ...string) {
 	e.Helper()
 	entries := e.logs.TakeAll()
@@ -205,6 +219,9 @@ func (e *editedTemplate) wantsLogged(parts ...string) {
 	}
 	for i, entry := range entries {
 		fields := entry.ContextMap()
+		if entry.Level == zapcore.InfoLevel && entry.Message == parts[i] && fields["template"] == e.file {
+			continue
+		}
 		if text, _ := fields["error"].(string); entry.Level != zapcore.ErrorLevel || fields["template"] != e.file || !strings.Contains(text, parts[i]) {
 			e.Errorf("got the log entry %v %v, want an error with %s", entry.Entry, fields, parts[i])
 		}

@@ -59,7 +59,7 @@ func StylePolicy(t testing.TB, page string) string {
 	}
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+		"'; base-uri 'none'; form-action 'none'"
 }
 
 // Fields are the fields of a page, as a client reads them.
