@@ -17,13 +17,13 @@ import (
 // there is one.
 func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	h := rw.handler
-	rw.decision.decide(rw, cause)
+	rw.decision.decide(cause)
 	rw.request.setHandled()
 
 	asked := rw.request.asked()
-	p := h.pages.Make(&asked, rw.request.replacer())
-	rw.count(p.URI, asked.Authority, cause)
-	rep := h.pages.Represent(&p, rw.request.accept)
+	p := h.pages.Make(&asked, rw.request.replacer)
+	rw.countPage(&asked, p.URI, cause)
+	rep := h.pages.Represent(&p, rw.request.client.accept)
 	defer rep.Free()
 	if rep.TemplateError != nil {
 		h.logTemplateError(rep.TemplateError)
@@ -59,7 +59,7 @@ func (h *Handler) logTemplateError(err error) {
 		zap.Error(err))
 }
 
-// setHeader makes the header that of a page. What describes a content goes, whoever set it. A Content-Security-Policy of
+// setHeader makes the header that of a page. What describes another body goes, whoever set it. A Content-Security-Policy of
 // the site's overrides the one that the representation needs.
 func (rw *responseWriter) setHeader(rep page.Representation) {
 	header := rw.Header()
@@ -67,7 +67,7 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 		clear(header) // of what came after the response's header, too: trailers
 		maps.Copy(header, rw.replaced.header)
 	}
-	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesContent(field) })
+	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesBody(field) })
 	if rw.replaced != nil && rw.replaced.cause == report.Response {
 		rw.restoreSiteHeader()
 	}
@@ -97,8 +97,8 @@ func (rw *responseWriter) setHeader(rep page.Representation) {
 	}
 }
 
-// restoreSiteHeader gives the fields of the site the values back that they had before the response that the page replaces,
-// but no Server to a response without one: a handler has taken it away.
+// restoreSiteHeader restores the site's fields, as they were before the response that the page replaces. A response
+// without Server gets none: a handler has taken it away.
 func (rw *responseWriter) restoreSiteHeader() {
 	header := rw.Header()
 	for i, field := range siteFields {

@@ -81,6 +81,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    keep         <response matcher>
 //	    template     <file>
 //	    report
+//	    dry_run
 //	}
 //
 // All options are optional. Each may be given once, except keep: of several matchers, one match is enough.
@@ -90,7 +91,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.Errf("unexpected argument '%s': not_found takes a matcher and a block of options", d.Val())
 	}
 
-	given := make(map[string]bool)
+	given := make(map[string]string) // where
 	for d.NextBlock(0) {
 		option := d.Val()
 		if option == "keep" {
@@ -99,10 +100,10 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			continue
 		}
-		if given[option] {
-			return d.Errf("option '%s' is given twice", option)
+		if before, ok := given[option]; ok {
+			return d.Errf("option '%s' is given twice, first at %s; leave one of the two out", option, before)
 		}
-		given[option] = true
+		given[option] = fmt.Sprintf("%s:%d", d.File(), d.Line())
 
 		args := d.RemainingArgs()
 		if d.NextBlock(d.Nesting()) {
@@ -119,6 +120,9 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	matchers := make(map[string]caddyhttp.ResponseMatcher)
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
+		if strings.Contains(err.Error(), "unrecognized response matcher") {
+			return fmt.Errorf("keep takes the matchers header and status; for a path, write not_found /path/* { replace none }: %w", err)
+		}
 		return fmt.Errorf("keep takes the matchers header and status: %w", err)
 	}
 	if err := checkKeep(matchers["keep"]); err != nil {
@@ -142,11 +146,15 @@ func (h *Handler) setOption(name string, args []string) error {
 			return fmt.Errorf("formats: %w", err)
 		}
 		return h.checkTogether()
-	case "report":
+	case "report", "dry_run":
 		if len(args) > 0 {
-			return fmt.Errorf("option 'report' takes no argument; leave out %q", args[0])
+			return fmt.Errorf("option '%s' takes no argument, and its line turns it on; to turn it off, leave out the line", name)
 		}
-		h.Report = true
+		if name == "report" {
+			h.Report = true
+		} else {
+			h.DryRun = true
+		}
 		return nil
 	}
 

@@ -39,8 +39,8 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		},
 
 		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options, at Testfile:1"},
-		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, at Testfile:2"},
-		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, at Testfile:3"},
+		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run, at Testfile:2"},
+		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, first at Testfile:2; leave one of the two out, at Testfile:3"},
 		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0, at Testfile:3"},
 		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem, xml, at Testfile:2"},
 		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces, at Testfile:2"},
@@ -51,15 +51,16 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"empty keep":        {input: "not_found {\nfooter x\nkeep\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
 		"keep status 4xx":   {input: "not_found {\nkeep header X *\nkeep {\nstatus 410 4xx\n}\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
 		"keep nothing":      {input: "not_found {\nkeep {\nheader X *\nstatus 410 5xx\n}\n}", err: "keep: no 404 response has one of the statuses [410 5]; leave the status out, and write one as in header X-Error-Page *, at Testfile:2"},
-		"message, context":  {input: "not_found {\nmessage x\nreport\ncontext_path /app\n}", err: "message: it takes the place of the one that names context_path; leave one of the two out, at Testfile:4"},
+		"message, context":  {input: "not_found {\nmessage x\nreport\ncontext_path /app\n}", err: "message: with a message of your own, context_path has no effect; leave one of the two out, at Testfile:4"},
 		"template varies":   {input: "not_found {\ntemplate {http.request.host}.html\n}", err: `template: "{http.request.host}.html" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
 		"keep of a request": {input: "not_found {\nkeep header X {env.NAME}\n}", err: `keep: header X: "{env.NAME}" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
 		"keep of a colon":   {input: "not_found {\nkeep header Content-Type: text/html\n}", err: `keep: "Content-Type:" is not the name of a header field; write one as in header X-Error-Page *, at Testfile:2`},
-		"keep of a path":    {input: "not_found {\nkeep path /x\n}", err: "keep takes the matchers header and status: unrecognized response matcher path, at Testfile:2"},
-		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep takes the matchers header and status: unrecognized response matcher headers, at Testfile:4"},
+		"keep of a path":    {input: "not_found {\nkeep path /x\n}", err: "keep takes the matchers header and status; for a path, write not_found /path/* { replace none }: unrecognized response matcher path, at Testfile:2"},
+		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep takes the matchers header and status; for a path, write not_found /path/* { replace none }: unrecognized response matcher headers, at Testfile:4"},
 		"keep no status":    {input: "not_found {\nkeep status x\n}", err: `keep takes the matchers header and status: bad status value 'x': strconv.Atoi: parsing "x": invalid syntax, at Testfile:2`},
 		"keep half a field": {input: "not_found {\nkeep header X\n}", err: "keep takes the matchers header and status: malformed header matcher: expected both field and value, at Testfile:2"},
-		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument; leave out \"on\", at Testfile:2"},
+		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument, and its line turns it on; to turn it off, leave out the line, at Testfile:2"},
+		"dry_run off":       {input: "not_found {\ndry_run off\n}", err: "option 'dry_run' takes no argument, and its line turns it on; to turn it off, leave out the line, at Testfile:2"},
 		"a block of option": {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block, at Testfile:3"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		`{"keep":[{"headers":{"X":["*"]}},{}]}`:               "keep: a matcher without a header field would keep every 404 response",
 		`{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`: "keep: no 404 response has one of the statuses []; leave the status out",
 		`{"template":"{env.X}.html"}`:                         `template: "{env.X}.html" takes no placeholders; {$NAME} in a Caddyfile`,
-		`{"message":"x","context_path":"/"}`:                  "message: it takes the place of the one that names context_path; leave one of the two out",
+		`{"message":"x","context_path":"/"}`:                  "message: with a message of your own, context_path has no effect; leave one of the two out",
 		`{"template":"nowhere/404.html"}`:                     "template: reading the file: stat " + filepath.Join(workingDirectory, "nowhere", "404.html"),
 	} {
 		t.Run(config, func(t *testing.T) { wantRefused(t, config, want) })

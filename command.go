@@ -61,7 +61,7 @@ signal to stop ends every exchange within 5 seconds.
 			flags.String("message", "", "The message on the page, instead of the one with the context path")
 			flags.String("context-path", "", "The path of the application that the page speaks for")
 			flags.String("base-url", "", "The URL that the address on the page begins with")
-			flags.String("uri", "", "The address on the page, by placeholders; it believes whoever sends it")
+			flags.String("uri", "", "The address on the page, by placeholders of what another proxy sends")
 			flags.String("footer", "", "The last line of the page")
 			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
 			flags.String("template", "", "An html/template file for the HTML representation")
@@ -190,8 +190,8 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	}
 	if fl.Changed("health-path") {
 		path := fl.String("health-path")
-		if !strings.HasPrefix(path, "/") {
-			return nil, fmt.Errorf("health-path: %q does not begin with a slash; write it as in /healthz", path)
+		if path == "" || path[0] != '/' || strings.ContainsAny(path, "?#*{ ") {
+			return nil, fmt.Errorf("health-path: %q is not the path of a URL, without a query and without wildcards; write it as in /healthz", path)
 		}
 		server.Routes = append(server.Routes, caddyhttp.Route{
 			MatcherSetsRaw: caddyhttp.RawMatcherSets{{

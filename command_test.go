@@ -45,7 +45,9 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 		"--listen=http://localhost:8080":   `listen: "http://localhost:8080" is not an address; write it as host:port`,
 		"--trusted-proxies=":               `trusted-proxies: "" is not an IP range; use CIDR, for example 10.0.0.0/8, or private_ranges`,
 		"--trusted-proxies=10.0.0.0/8,::x": `trusted-proxies: "::x" is not an IP range`,
-		"--health-path=healthz":            `health-path: "healthz" does not begin with a slash; write it as in /healthz`,
+		"--health-path=healthz":            `health-path: "healthz" is not the path of a URL, without a query and without wildcards; write it as in /healthz`,
+		"--health-path=/a?b":               `health-path: "/a?b" is not the path of a URL`,
+		"--health-path=/a*":                `health-path: "/a*" is not the path of a URL`,
 		"--admin=localhost:2020":           "admin: the admin API only serves the report; add --report, or leave --admin out",
 		"--report --admin=off":             `admin: "off" is not an address; write it as host:port`,
 	} {

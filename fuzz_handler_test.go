@@ -20,9 +20,9 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// exchange is a response as a client sees it, and how its handler ended. What stands for no answer at all leaves no trace
+// recording is a response as a client sees it, and how its handler ended. What stands for no answer at all leaves no trace
 // in it: an empty write, and once the end of the chain is reached, the status 0 and a 200 without a body.
-type exchange struct {
+type recording struct {
 	request *http.Request
 	header  http.Header
 	sent    []string // status lines with their header, bytes of the body, and flushes
@@ -33,10 +33,12 @@ type exchange struct {
 	statusHeader http.Header // when it did
 
 	err, panic any
+
+	calls []string // of the writer, as they come
 }
 
 // run has a handler make a response to a GET or HEAD request.
-func (e *exchange) run(h caddyhttp.Handler, method string) {
+func (e *recording) run(h caddyhttp.Handler, method string) {
 	e.header = make(http.Header)
 	r := httptest.NewRequest(method, "http://a.test/x", nil)
 	e.request = prepare(e, r)
@@ -44,14 +46,19 @@ func (e *exchange) run(h caddyhttp.Handler, method string) {
 	e.err = h.ServeHTTP(e, e.request)
 }
 
-func (e *exchange) reachedEnd() bool {
+func (e *recording) call(method string, args ...any) {
+	e.calls = append(e.calls, fmt.Sprint(method, args))
+}
+
+func (e *recording) reachedEnd() bool {
 	unhandled, _ := caddyhttp.GetVar(e.request.Context(), "unhandled").(bool)
 	return unhandled
 }
 
-func (e *exchange) Header() http.Header { return e.header }
+func (e *recording) Header() http.Header { return e.header }
 
-func (e *exchange) WriteHeader(status int) {
+func (e *recording) WriteHeader(status int) {
+	e.call("WriteHeader", status, e.header)
 	length := e.header.Get("Content-Length")
 	switch {
 	case e.begun, e.nothing:
@@ -66,14 +73,15 @@ func (e *exchange) WriteHeader(status int) {
 	}
 }
 
-func (e *exchange) begin(status int) {
+func (e *recording) begin(status int) {
 	if !e.begun && !e.nothing {
 		e.begun = true
 		e.sent = append(e.sent, fmt.Sprint(status, e.header))
 	}
 }
 
-func (e *exchange) Write(p []byte) (int, error) {
+func (e *recording) Write(p []byte) (int, error) {
+	e.call("Write", string(p))
 	if len(p) > 0 && !e.nothing {
 		e.begin(200)
 		e.sent = append(e.sent, string(p))
@@ -81,22 +89,25 @@ func (e *exchange) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (e *exchange) ReadFrom(r io.Reader) (int64, error) {
+func (e *recording) ReadFrom(r io.Reader) (int64, error) {
 	b, err := io.ReadAll(r)
+	e.call("ReadFrom", string(b))
 	if e.begin(200); err == nil {
 		_, err = e.Write(b)
 	}
 	return int64(len(b)), err
 }
 
-func (e *exchange) FlushError() error {
+func (e *recording) FlushError() error {
+	e.call("FlushError")
 	if e.begin(200); !e.nothing {
 		e.sent = append(e.sent, "flush")
 	}
 	return nil
 }
 
-func (e *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (e *recording) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	e.call("Hijack")
 	if e.nothing {
 		return nil, nil, errors.New("the 404 page replaced this response")
 	}
@@ -160,7 +171,7 @@ func script(steps []byte) caddyhttp.HandlerFunc {
 
 // FuzzHandler has a handler do anything with its response. The client gets the page if the handler's response is a 404
 // page, if it returns a 404 error before it sends anything, or if nothing answers, and otherwise what it gets without
-// not_found.
+// not_found. With dry_run, the writer has the same calls as without it.
 func FuzzHandler(f *testing.F) {
 	for _, steps := range [][]byte{
 		{}, {7}, {12}, {13}, {20}, {26}, {27}, {13, 14}, // answers
@@ -173,17 +184,23 @@ func FuzzHandler(f *testing.F) {
 		f.Add(steps, false)
 		f.Add(steps, true)
 	}
-	h := provision(f, &Handler{})
-	h.logger = zap.NewNop()
+	h, dry := provision(f, &Handler{}), provision(f, &Handler{DryRun: true})
+	h.logger, dry.logger = zap.NewNop(), zap.NewNop()
 	f.Fuzz(func(t *testing.T, steps []byte, head bool) {
 		method := http.MethodGet
 		if head {
 			method = http.MethodHead
 		}
-		var with, without exchange
+		var with, without, inDryRun recording
 		handler := script(steps)
 		without.run(handler, method)
 		with.run(caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, handler) }), method)
+		missed.Take()
+		inDryRun.run(caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error { return dry.ServeHTTP(w, r, handler) }), method)
+		if !slices.Equal(inDryRun.calls, without.calls) || inDryRun.err != without.err || inDryRun.panic != without.panic {
+			t.Errorf("in a dry run, got\n%q, %v, %v\nwant\n%q, %v, %v", inDryRun.calls, inDryRun.err, inDryRun.panic, without.calls, without.err, without.panic)
+		}
+		outcomes, _ := missed.Take()
 
 		want := without
 		replaced := without.status == http.StatusNotFound && without.statusHeader.Get("Content-Type") != "application/grpc"
@@ -223,6 +240,9 @@ func FuzzHandler(f *testing.F) {
 		got, _ := with.request.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.not_found.cause")
 		if got != cause {
 			t.Errorf("got the cause %q, want %q", got, cause)
+		}
+		if counted := strings.Replace(outcomes.Links.None.Outcomes.String(), "replaceable", "response", 1); cause != "" && counted != cause {
+			t.Errorf("a dry run counts %q, want %q", counted, cause)
 		}
 		if !slices.Equal(with.sent, want.sent) || with.err != want.err || with.panic != want.panic {
 			t.Errorf("got\n%q, %v, %v\nwant\n%q, %v, %v", with.sent, with.err, with.panic, want.sent, want.err, want.panic)

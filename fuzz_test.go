@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"flag"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -40,8 +39,6 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "x:/me@//b.test/@//[/?y", "a.test", "", "", false, false)
 	f.Add("A <b>\"\xff", "/\xff?\u20ac", "b\u00fccher.test", "gopher", "\"><script>", true, false)
 
-	const localAddress = "192.0.2.1:8080"
-	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080}))
 	h := provision(f, &Handler{Report: true})
 	h.logger = zap.NewNop()
 	f.Fuzz(func(t *testing.T, method, target, host, forwardedProto, forwardedHost string, trusted, secure bool) {
@@ -56,7 +53,7 @@ func FuzzRequest(f *testing.F) {
 		missed.Take()
 		r := (&http.Request{URL: u, RequestURI: target, Host: host, Header: http.Header{
 			"X-Forwarded-Proto": {forwardedProto}, "X-Forwarded-Host": {forwardedHost},
-		}}).WithContext(ctx)
+		}}).WithContext(context.Background())
 		if secure {
 			r.TLS = new(tls.ConnectionState)
 		}
@@ -90,7 +87,7 @@ func FuzzRequest(f *testing.F) {
 				if err != nil || !u.IsAbs() || u.User != nil || u.Fragment != "" {
 					t.Fatalf("the address %q is parsed as %#v, %v", got.URI, u, err)
 				}
-				isOfRequest := u.Host == host || u.Host == localAddress && !uri.ValidAuthority(host) || trusted && strings.HasPrefix(strings.TrimSpace(forwardedHost), u.Host)
+				isOfRequest := u.Host == host || u.Host == "localhost" && !uri.ValidAuthority(host) || trusted && strings.HasPrefix(strings.TrimSpace(forwardedHost), u.Host)
 				if strings.HasPrefix(target, "/") && method != http.MethodConnect && !isOfRequest {
 					t.Errorf("got the address %q", got.URI)
 				}
@@ -157,24 +154,11 @@ func FuzzCaddyfile(f *testing.F) {
 	})
 }
 
-// TestLocalAuthorityOfAnyConnection has requests without a host, over connections whose local address cannot stand on a page.
-func TestLocalAuthorityOfAnyConnection(t *testing.T) {
-	for want, local := range map[string]net.Addr{
-		"[fe80::1]:80": &net.TCPAddr{IP: net.ParseIP("fe80::1"), Port: 80, Zone: "eth0"},
-		"localhost":    &net.UnixAddr{Name: "/run/caddy.sock", Net: "unix"},
-	} {
-		if got := localAuthority(context.WithValue(t.Context(), http.LocalAddrContextKey, local)); got != want {
-			t.Errorf("%s: got %q, want %q", local, got, want)
-		}
-	}
-}
-
 // TestForwardedFieldsAreLists has lists as proxies write them, in any case and with blanks.
 func TestForwardedFieldsAreLists(t *testing.T) {
-	r := prepare(nil, httptest.NewRequest("GET", "/", nil))
+	r := httptest.NewRequest("GET", "/", nil)
 	r.Header = http.Header{"X-Forwarded-Proto": {"http", "HTTPS , http"}, "X-Forwarded-Host": {"a.test", "[2001:db8::1]:1 , b.test"}}
-	caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, true)
-	if got := newClientRequest(r); got.authority != "[2001:db8::1]:1" || !got.isHTTPS {
+	if got := newClient(r, true); got.authority != "[2001:db8::1]:1" || !got.isHTTPS {
 		t.Errorf("got the authority %q, HTTPS %v", got.authority, got.isHTTPS)
 	}
 }

@@ -43,10 +43,6 @@ func TestAnswersWhenNothingElseDoes(t *testing.T) {
 		"try_files":               {root + "try_files {path} =404\nfile_server", "error"},
 		"page":                    {`respond "<h1>nope</h1>" 404`, "response"},
 		"empty 404":               {"respond 404", "response"},
-		"intercept, of a page for nothing": {
-			"not_found\nintercept {\n@missing status 404\nhandle_response @missing {\nheader -Content-Length\nrespond own 404\n}\n}\nhandle {\nnot_found\n" +
-				intercept + "}", "response",
-		},
 	}
 	sites := make(map[string]string)
 	for name, tt := range tests {
@@ -117,7 +113,7 @@ func TestWhatWasDecidedIsForgotten(t *testing.T) {
 // TestChainsOfOneRequestRunAtOnce has a handler run the next one twice at once, as dotvezz/caddy-mirror does: with one
 // replacer, and with variables of their own.
 func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
-	outer, inner := provision(t, &Handler{Group: "outer", Report: true}), provision(t, &Handler{Group: "inner", Replace: replaceNone, Report: true})
+	outer, inner := provision(t, &Handler{Group: "outer", Report: true}), provision(t, &Handler{Replace: replaceNone, Report: true})
 	for range 20 {
 		rec := httptest.NewRecorder()
 		err := serve(outer, rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {

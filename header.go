@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// siteFields are what a site says of all its contents, and of its server. Where the page replaces a response, they have
-// the values that they had before the response.
-var siteFields = [...]string{"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Server"}
+// siteFields are what a site says of all its pages, and of its server. Where the page replaces a response, they have the
+// values that they had before the response.
+var siteFields = [...]string{"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Link", "Server"}
 
-// describesContent reports whether a header field describes one content, or acts on it. None of them can be true of a
+// describesBody reports whether a header field describes one body, or acts on it. None of them can be true of a
 // page, whoever set it: a handler that failed, a response that was replaced, or the site. In IANA's registry of HTTP field
 // names, these do:
 //
 //   - representation metadata and digests (RFC 9110, section 8; RFC 9530), which by convention begin with
-//     Content-, and others that say which variant the content is, its date, the version of its format, or its style
+//     Content-, and others that say which variant the body is, its date, the version of its format, or its style
 //   - signatures, which cover the old digest (RFC 9421)
-//   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the content is fresh,
+//   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the body is fresh,
 //     because such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
-//     and fields that let a client use the content for other requests (RFC 9842; No-Vary-Search)
+//     and fields that let a client use the body for other requests (RFC 9842; No-Vary-Search)
 //   - framing, delta encoding and forwarding in pieces (RFC 9112; RFC 3229; Incremental; RFC 9297)
 //
-// Some fields outside the registry act on the content: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
+// Some fields outside the registry act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
 // server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body
 // for messages if there is a Grpc-Status.
-func describesContent(field string) bool {
+func describesBody(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
 	case "Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only":
 		return false // see siteFields

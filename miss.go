@@ -1,54 +1,49 @@
 package notfound
 
 import (
-	"strings"
+	"net/http"
 
+	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// count counts a page in the metric, and in the report unless that has the request already.
-func (rw *responseWriter) count(address, authority string, cause report.Outcome) {
-	m := rw.miss(address, authority, cause)
-	rw.handler.counter[cause][m.Link].Inc()
-	if rw.decision.report() && rw.handler.Report {
+// countPage counts a page in the metric, and in the report unless that has the request already.
+func (x *exchange) countPage(asked *page.Asked, address string, cause report.Outcome) {
+	m := x.miss(asked, address, cause)
+	x.handler.counter[cause][m.Link].Inc()
+	if x.decision.claimCount() && x.handler.Report {
 		missed.Add(m)
 	}
 }
 
-// countPassed counts a 404 response that passed in the report, unless an inner not_found has counted it, or wrote it.
-func (rw *responseWriter) countPassed() {
-	if !rw.decision.report() {
-		return
+// countWithoutPage counts a request in the report to which the handler has written no page, unless an inner one has
+// counted it or written one.
+func (x *exchange) countWithoutPage(outcome report.Outcome) {
+	if x.decision.claimCount() {
+		asked := x.request.asked()
+		missed.Add(x.miss(&asked, x.handler.pages.URI(&asked, x.request.replacer), outcome))
 	}
-	asked := rw.request.asked()
-	address := rw.handler.pages.URI(&asked, rw.request.replacer())
-	outcome := report.Passed
-	if rw.isReplaceable {
-		outcome = report.Replaceable
-	}
-	missed.Add(rw.miss(address, asked.Authority, outcome))
 }
 
 // miss describes a request for an address that is missing: which one it is on the page, what led there, and what became of
 // it. A client reaches the site by the authority as well.
-func (rw *responseWriter) miss(address, authority string, outcome report.Outcome) report.Miss {
+func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcome) report.Miss {
 	_, host, target, ok := uri.Split(address)
 	if !ok { // as in urn:x
 		target = address
 	}
-	m := report.Miss{Host: host, Path: target, Referer: rw.request.referer, Outcome: outcome}
-	switch m.Link = report.LinkOf(m.Referer, host, target, authority); {
+	m := report.Miss{Host: host, Path: target, Referer: x.request.client.referer, Outcome: outcome}
+	switch m.Link = report.LinkOf(m.Referer, host, target, asked.Authority); {
 	case m.Link == report.None:
 		m.Referer = ""
-	case rw.isForProgram || rw.request.isFetch():
+	case x.isForProgram || !x.request.client.isFollowed || !isOfLink(asked.Method):
 		m.Link = report.None // nobody followed it
 	}
 	return m
 }
 
-// isFetch reports whether a script asked for something other than a page that it shows (Fetch Metadata Request Headers,
-// section 2.1), whatever the page of that script is.
-func (r *clientRequest) isFetch() bool {
-	return r.isEmptyDest && !strings.Contains(strings.ToLower(r.accept), "text/html")
+// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with theirs.
+func isOfLink(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
 }

@@ -20,6 +20,7 @@ import (
 func of404(contentType, body string) caddyhttp.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		r.Header.Set("Sec-Fetch-Dest", "changed")
+		r.Header.Set("Sec-Fetch-Mode", "changed")
 		r.Header.Set("Accept", "text/html")
 		r.Header.Set("Referer", "https://changed.test/")
 		if contentType == "error" {
@@ -39,6 +40,7 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 	html, text, empty := of404("text/html", "<p>no"), of404("text/plain", "no"), of404("", "")
 	answer, failing := of404("application/json", "{}"), of404("error", "")
 	const fetch, ofPage = "Sec-Fetch-Dest: empty", "Sec-Fetch-Dest: document"
+	const cors, sameOrigin, navigate, noCORS = "Sec-Fetch-Mode: cors", "Sec-Fetch-Mode: same-origin", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Mode: no-cors"
 	for name, tt := range map[string]struct {
 		handler Handler
 		next    caddyhttp.HandlerFunc
@@ -53,6 +55,19 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 		"error":                        {Handler{}, failing, nil, report.Own, report.Error},
 		"a page":                       {Handler{}, html, nil, report.Own, report.Response},
 		"JSON":                         {Handler{}, answer, nil, report.None, report.Passed},
+		"text for a script":            {Handler{}, text, []string{fetch, cors, "Accept: */*"}, report.None, report.Passed},
+		"text for node's fetch":        {Handler{}, text, []string{cors}, report.Own, report.Passed},
+		"a fragment for a script":      {Handler{}, html, []string{fetch, sameOrigin, "Accept: text/html"}, report.Own, report.Passed},
+		"nothing for a script":         {Handler{}, empty, []string{fetch, cors}, report.None, report.Passed},
+		"all for a script":             {Handler{Replace: replaceAll}, text, []string{fetch, cors}, report.None, report.Response},
+		"text for a script, dry run":   {Handler{DryRun: true}, text, []string{fetch, cors}, report.None, report.Passed},
+		"an error for a script":        {Handler{}, failing, []string{fetch, cors}, report.None, report.Error},
+		"what a worker passes on":      {Handler{}, html, []string{fetch, navigate, "Accept: text/html"}, report.Own, report.Response},
+		"a download":                   {Handler{}, text, []string{fetch, navigate, "Accept: */*"}, report.Own, report.Response},
+		"a prefetched page":            {Handler{}, html, []string{fetch, noCORS, "Accept: text/html"}, report.Own, report.Response},
+		"a script element":             {Handler{}, html, []string{"Sec-Fetch-Dest: script", cors}, report.Own, report.Response},
+		"a form":                       {Handler{}, html, []string{":POST"}, report.Own, report.Response},
+		"a folder of WebDAV":           {Handler{}, html, []string{":PROPFIND"}, report.None, report.Response},
 		"an empty response, fetched":   {Handler{}, empty, []string{fetch}, report.None, report.Response},
 		"text, fetched":                {Handler{}, text, []string{fetch}, report.None, report.Response},
 		"an image of a page":           {Handler{}, empty, []string{"Sec-Fetch-Dest: image"}, report.Own, report.Response},
@@ -60,8 +75,8 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 		"a page that is kept":          {Handler{Keep: keep}, html, nil, report.Own, report.Passed},
 		"JSON that is kept":            {Handler{Keep: keep}, answer, nil, report.None, report.Passed},
 		"a page that is kept from all": {Handler{Keep: keep, Replace: replaceAll}, html, nil, report.Own, report.Passed},
-		"a page in a dry run":          {Handler{Replace: replaceNone}, html, nil, report.Own, report.Replaceable},
-		"JSON in a dry run":            {Handler{Replace: replaceNone}, answer, nil, report.None, report.Passed},
+		"a page, and none is replaced": {Handler{Replace: replaceNone}, html, nil, report.Own, report.Replaceable},
+		"JSON, and none is replaced":   {Handler{Replace: replaceNone}, answer, nil, report.None, report.Passed},
 		"JSON for a page of another":   {Handler{}, answer, []string{"Referer: https://b.test/blog"}, report.None, report.Passed},
 		"a page of another host":       {Handler{}, html, []string{"Referer: https://b.test/blog"}, report.Other, report.Response},
 		"fetched, and no link":         {Handler{}, html, []string{"Referer:", fetch}, report.None, report.Response},
@@ -77,6 +92,10 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 			r.Header.Set("Referer", "https://a.test/blog?token#z")
 			for _, field := range tt.fields {
 				name, value, _ := strings.Cut(field, ":")
+				if name == "" {
+					r.Method = value
+					continue
+				}
 				r.Header.Set(name, strings.TrimSpace(value))
 			}
 			wantLast, _, _ := strings.Cut(r.Header.Get("Referer"), "?")

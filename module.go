@@ -98,6 +98,10 @@ type Handler struct {
 	// Default: false.
 	Report bool `json:"report,omitempty"`
 
+	// Whether to change nothing: every request is answered as without this handler, and the report counts what the page
+	// would have been for, by this handler's Replace and Keep. It includes Report. Default: false.
+	DryRun bool `json:"dry_run,omitempty"`
+
 	// Of several handlers with the same group, only the outermost takes effect: one that is reached while
 	// another of its group runs just calls the next handler. The Caddyfile gives the directives of a block
 	// the same group, so that of those that match, the first takes effect. Default: none.
@@ -152,7 +156,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.counter, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
-	if h.Report {
+	if h.Report || h.DryRun {
 		missed.Begin()
 	}
 	return nil

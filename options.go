@@ -65,7 +65,7 @@ func (h *Handler) checkOptions() error {
 // checkTogether refuses options that have no effect together, whichever of them comes later.
 func (h *Handler) checkTogether() error {
 	if h.Message != "" && h.ContextPath != "" {
-		return errors.New("message: it takes the place of the one that names context_path; leave one of the two out")
+		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
 	}
 	if h.Template != "" && len(h.Formats) > 0 && !slices.Contains(h.Formats, "html") {
 		return fmt.Errorf("template: %s is for the HTML page, and the formats %s have no html; add html to them, or leave the template out",

@@ -7,10 +7,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +23,7 @@ import (
 func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report [--address <interface>]... [--config <path> [--adapter <name>]] [--limit <n>] [--link own|other|none] " +
-			"[--why <outcome>] [--host <host>] [--json|--csv] [--reset] [<file>...]",
+			"[--why <outcome>] [--host <host>] [--json|--csv] [<file>...]",
 		Short: "Prints the report of missing addresses",
 		Long: `
 Prints which addresses a running Caddy misses most, in a section for each kind
@@ -33,8 +32,9 @@ the page. Other links are elsewhere: redirect what is frequent. The rest has no
 link: what is typed, bookmarked, fetched by a program, or asked for by a
 scanner. The handlers that count have the option report.
 
-Unanswered, error and response say why a page was written. A 404 response that
-passed is replaceable if 'replace pages' would have replaced it, and else
+Unanswered is what no handler answered, and error is a 404 error: the page is
+for both. Response is a 404 response that the page replaced. One that passed is
+replaceable if only dry_run or 'replace none' kept the page away, and else
 passed. A range of counts, as in 39-42, means that the address may have taken
 over a part of another one's counter. Times are local; those of --csv are UTC.
 
@@ -47,10 +47,8 @@ A --host without a port, such as localhost or ::1, is that host on every port.
 With --json and --csv, --limit is 0 by default. A report from which addresses
 were left out cannot be merged.
 
-With --reset, Caddy starts over, and the whole report up to that moment is
-printed, so that no request is lost: files, several addresses, --csv and what
-leaves addresses out are refused. What cannot be printed is written to a file,
-which the error names.
+The command only reads. To start over, send a DELETE request for
+/not_found/report to the admin API, which returns the whole report.
 `,
 		Example: "caddy not-found report --link own --limit 10\n" +
 			"kubectl exec pod-1 -- caddy not-found report --json | caddy not-found report --address localhost:2019 -",
@@ -72,7 +70,6 @@ which the error names.
 	flags.String("host", "", "Only addresses of this host")
 	flags.Bool("json", false, "Print JSON instead of text")
 	flags.Bool("csv", false, "Print CSV instead of text")
-	flags.Bool("reset", false, "Reset the report, and print it whole")
 	return cmd
 }
 
@@ -90,34 +87,30 @@ func printMissed(fl caddycmd.Flags) error {
 	if err != nil {
 		return err
 	}
-	if fl.Bool("reset") {
-		return resetReport(addresses[0], fl)
-	}
 	return printReport(r, filter, fl)
 }
 
-// filterOfFlags returns the filter of the flags. With --reset, there is none: what it left out would be lost.
+// filterOfFlags returns the filter of the flags.
 func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
-	if fl.Bool("csv") && (fl.Bool("json") || fl.Bool("reset")) {
-		return filter, errors.New("csv: it cannot be combined with --json or --reset")
+	if fl.Bool("csv") && fl.Bool("json") {
+		return filter, errors.New("csv: it cannot be combined with --json; leave one of the two out")
 	}
-	addresses, _ := fl.GetStringArray("address")
-	if fl.Bool("reset") && (fl.NArg() > 0 || len(addresses) > 1) {
-		return filter, errors.New("reset: it is for one Caddy; leave out files and other addresses")
+	limit := fl.Int("limit")
+	if !fl.Changed("limit") && (fl.Bool("json") || fl.Bool("csv")) {
+		limit = 0
 	}
-	for _, name := range []string{"limit", "link", "why", "host"} {
-		value := fl.Lookup(name).Value.String()
-		switch {
-		case fl.Changed(name) && fl.Bool("reset"):
-			return filter, fmt.Errorf("reset: it prints the whole report, because what is left out would be lost; leave out --%s", name)
-		case !fl.Changed(name) && (name != "limit" || fl.Bool("json") || fl.Bool("csv")), name == "limit" && value == "0":
-			continue
+	if limit < 0 {
+		return filter, fmt.Errorf("limit: %d is not a number of addresses; write --limit 20, or --limit 0 for all of them", limit)
+	}
+	if limit > 0 {
+		err = filter.Set("limit", strconv.Itoa(limit))
+	}
+	for _, name := range []string{"link", "why", "host"} {
+		if fl.Changed(name) {
+			err = errors.Join(err, filter.Set(name, fl.String(name)))
 		}
-		if err := filter.Set(name, value); err != nil {
-			return filter, err
-		}
 	}
-	return filter, nil
+	return filter, err
 }
 
 // adminAddresses returns the addresses of the admin APIs that are asked.
@@ -167,7 +160,7 @@ func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err er
 			return r, fmt.Errorf("%q is given twice, and would be counted twice; give it once", name)
 		}
 		files = append(files, info)
-		if r, _, err = readReport("the report in "+file.Name(), file); err != nil {
+		if r, err = readReport("the report in "+file.Name(), file); err != nil {
 			return r, err
 		}
 		reports = append(reports, r)
@@ -178,72 +171,60 @@ func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err er
 	return r, nil
 }
 
-// readReport reads a report, and returns it as it came as well, even if it breaks off.
-func readReport(what string, from io.Reader) (r report.Report, body []byte, err error) {
-	if body, err = io.ReadAll(from); err == nil {
+// maxReport is the size of the largest report that is read, in bytes. Three full tables have 2 MiB.
+const maxReport = 64 << 20
+
+func readReport(what string, from io.Reader) (r report.Report, err error) {
+	body, err := io.ReadAll(io.LimitReader(from, maxReport+1))
+	switch {
+	case err != nil:
+	case len(body) > maxReport:
+		err = errors.New("it has more than 64 MiB, which no report has")
+	default:
 		r, err = report.Parse(body)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", what, err)
+		return r, fmt.Errorf("%s: %w", what, err)
 	}
-	return r, body, err
+	return r, nil
 }
 
 // askReport returns the report of a running Caddy. One that does not answer in time fails.
-func askReport(address string) (report.Report, error) {
+func askReport(address string) (r report.Report, err error) {
 	const limit = 10 * time.Second
-	var r report.Report
-	var err error
-	answered := make(chan struct{})
+	answered := make(chan func() (report.Report, error), 1)
 	go func() {
-		defer close(answered)
-		r, _, err = askAdmin(address, http.MethodGet)
+		r, err := askAdmin(address)
+		answered <- func() (report.Report, error) { return r, err }
 	}()
 	select {
-	case <-answered:
-		return r, err
+	case answer := <-answered:
+		return answer()
 	case <-time.After(limit):
-		return report.Report{}, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
+		return r, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
 	}
 }
 
-// resetReport has a report start over, and prints what it was by then. Nobody else has it any more, so what cannot be read
-// or printed is in a file.
-func resetReport(address string, fl caddycmd.Flags) error {
-	r, body, err := askAdmin(address, http.MethodDelete)
+// askAdmin asks a running Caddy's admin API.
+func askAdmin(address string) (r report.Report, err error) {
+	const another = "name another one with --address, or the config file that has it with --config"
+	resp, err := caddycmd.AdminAPIRequest(address, http.MethodGet, reportPath, nil, nil)
 	if err == nil {
-		err = printReport(r, report.Filter{}, fl)
+		defer resp.Body.Close()
+		return readReport("the report of "+address, resp.Body)
 	}
-	if err == nil || len(body) == 0 {
-		return err
+	why := report.Printable(err.Error())
+	var answer caddy.APIError
+	if _, rest, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+rest), &answer) == nil && answer.Message != "" {
+		return r, fmt.Errorf("the admin API at %s: %s", address, report.Printable(answer.Message))
 	}
-	file, saveErr := os.CreateTemp("", "not-found-report-*.json")
-	if saveErr == nil {
-		_, saveErr = file.Write(body)
-		saveErr = errors.Join(saveErr, file.Close())
+	switch {
+	case strings.HasPrefix(why, "performing request: "):
+		return r, fmt.Errorf("no admin API answers at %s (%s); start Caddy, or %s", address, why, another)
+	case strings.Contains(why, "HTTP 404"):
+		return r, fmt.Errorf("the server at %s is not a Caddy with not_found (%s); run the one that has the module, or %s", address, why, another)
 	}
-	if saveErr != nil {
-		return fmt.Errorf("%w; saving the report of %s, now that counting has started over: %w", err, address, saveErr)
-	}
-	return fmt.Errorf("%w; at %s, counting has started over, and what was counted before is in %s", err, address, file.Name())
-}
-
-// askAdmin asks a running Caddy's admin API. An error may have the body of its answer, which is JSON if it is the API's, and
-// may be anything else.
-func askAdmin(address, method string) (r report.Report, body []byte, err error) {
-	resp, err := caddycmd.AdminAPIRequest(address, method, reportPath, nil, nil)
-	if err != nil {
-		var answer caddy.APIError
-		if _, rest, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+rest), &answer) == nil && answer.Message != "" {
-			return r, nil, fmt.Errorf("the admin API at %s: %s", address, report.Printable(answer.Message))
-		}
-		return r, nil, fmt.Errorf("asking the admin API at %s, which a Caddy with not_found should serve: %s", address, report.Printable(err.Error()))
-	}
-	defer resp.Body.Close()
-	if method == http.MethodDelete {
-		signal.Ignore(os.Interrupt, syscall.SIGHUP, syscall.SIGPIPE) // nothing but this process has the report any more
-	}
-	return readReport("the report of "+address, resp.Body)
+	return r, fmt.Errorf("asking the admin API at %s: %s", address, why)
 }
 
 // printReport prints what a filter chooses of a report.

@@ -1,11 +1,9 @@
 package notfound
 
 import (
-	"context"
-	"net"
+	"errors"
+	"maps"
 	"net/http"
-	"net/netip"
-	"reflect"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -15,93 +13,113 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// clientRequest is a request as the client sent it. The next handlers may change the request for an upstream, as
-// request_header does, so what the page needs of it is kept, as strings: Caddy's header handler changes values in place.
-type clientRequest struct {
-	*http.Request
-	authority       string // that the client addressed, perhaps none that a URL can have
-	accept, referer string
-	isHTTPS         bool
-	isEmptyDest     bool    // Sec-Fetch-Dest is empty: a script asks, and not for an element of its page
-	uri             *string // what the option uri says; nil: it is not set
+// request is a request that Caddy passes to a handler. What its context holds is looked up once.
+type request struct {
+	*http.Request // the next handlers may change it
+
+	replacer *caddy.Replacer
+	vars     map[string]any // Caddy's variables
+	failed   *failure       // what an error route is for; nil in any other route
+	client   client
 }
 
-func newClientRequest(r *http.Request) clientRequest {
-	c := clientRequest{Request: r, authority: r.Host, isHTTPS: r.TLS != nil}
-	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
+// failure is what an error route handles.
+type failure struct {
+	err    error
+	header http.Header // of the response on entry, if the error is a 404; nil: no bare status follows
+}
+
+// client has what the client sent. The next handlers may change a request for an upstream, as request_header does, and
+// header changes values in place, so the page and the report rely on these copies.
+type client struct {
+	authority       string // that it addressed, perhaps none that a URL can have
+	accept, referer string
+	uri             *string // that the option uri says; nil: it is not set
+	isHTTPS         bool
+	isScript        bool // fetch or XMLHttpRequest, whose response nobody sees but the script
+	isFollowed      bool // perhaps somebody followed a link
+}
+
+// newRequest reads a request before any of the next handlers changes it. The header is that of the response.
+func newRequest(r *http.Request, header http.Header) request {
+	ctx := r.Context()
+	req := request{Request: r, replacer: ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)}
+	req.vars, _ = ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
+	if err, ok := ctx.Value(caddyhttp.ErrorCtxKey).(error); ok {
+		req.failed = &failure{err: err}
+		if isNotFound(err) {
+			req.failed.header = maps.Clone(header)
+		}
+	}
+	trusted, _ := req.vars[caddyhttp.TrustedProxyVarKey].(bool)
+	req.client = newClient(r, trusted)
+	return req
+}
+
+// newClient reads a request as the client sent it. What a proxy says of it counts if the proxy is trusted.
+func newClient(r *http.Request, trusted bool) client {
+	c := client{
+		authority: r.Host,
+		isHTTPS:   r.TLS != nil,
+		accept:    strings.Join(r.Header["Accept"], ","), // several lines are one list (RFC 9110, section 5.3)
+		referer:   first(r.Header["Referer"]),
+	}
+	if trusted {
 		if host := forwarded(r.Header["X-Forwarded-Host"]); uri.ValidAuthority(host) {
 			c.authority = host
 		}
 		if proto := forwarded(r.Header["X-Forwarded-Proto"]); uri.IsHTTP(proto) {
-			c.isHTTPS = len(proto) == len("https")
+			c.isHTTPS = strings.EqualFold(proto, "https")
 		}
 	}
-	c.accept = strings.Join(r.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
-	if referer := r.Header["Referer"]; len(referer) > 0 {
-		c.referer = referer[0]
-	}
-	if dest := r.Header["Sec-Fetch-Dest"]; len(dest) > 0 {
-		c.isEmptyDest = dest[0] == "empty"
-	}
+
+	// Fetch Metadata Request Headers, section 2: browsers send both fields, and node's fetch sends the mode alone. With
+	// navigate, a service worker passes a navigation on; with no-cors, a link prefetches a page. Both may be shown.
+	mode, dest := first(r.Header["Sec-Fetch-Mode"]), first(r.Header["Sec-Fetch-Dest"])
+	c.isScript = (mode == "cors" || mode == "same-origin") && (dest == "empty" || dest == "")
+	c.isFollowed = dest != "empty" || mode == "navigate" || strings.Contains(strings.ToLower(c.accept), "text/html")
 	return c
 }
 
-// forwarded returns the value of a trusted proxy's field: of several lines the last, as reverse_proxy takes it, and of
-// a list its first member.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// forwarded returns the value of a proxy's field: of several lines the last, as reverse_proxy takes it, and of a list
+// its first member.
 func forwarded(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}
-	first, _, _ := strings.Cut(values[len(values)-1], ",")
-	return strings.TrimSpace(first)
-}
-
-func (r *clientRequest) replacer() *caddy.Replacer {
-	return r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	member, _, _ := strings.Cut(values[len(values)-1], ",")
+	return strings.TrimSpace(member)
 }
 
 // asked returns what the client asked for, before any rewrite.
-func (r *clientRequest) asked() page.Asked {
-	asked := page.Asked{Method: r.Method, Target: r.RequestURI, Scheme: "http", Authority: r.authority}
+func (r *request) asked() page.Asked {
+	asked := page.Asked{Method: r.Method, Target: r.RequestURI, Scheme: "http", Authority: r.client.authority}
 	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		asked.Method, asked.Target = orig.Method, orig.RequestURI
 	}
-	if r.isHTTPS {
+	if r.client.uri != nil {
+		asked.URI = *r.client.uri
+	}
+	if r.client.isHTTPS {
 		asked.Scheme = "https"
 	}
 	if !uri.ValidAuthority(asked.Authority) {
-		asked.Authority = localAuthority(r.Context())
-	}
-	if r.uri != nil {
-		asked.URI = *r.uri
+		asked.Authority = "localhost" // the connection has an address, but it is an internal one
 	}
 	return asked
 }
 
-// localAuthority returns the local address of a connection. A zone means nothing to another host (RFC 6874,
-// section 4), and a Unix socket has no address that a URL could have.
-func localAuthority(ctx context.Context) string {
-	if local, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr); ok {
-		if addr, err := netip.ParseAddrPort(local.String()); err == nil {
-			return netip.AddrPortFrom(addr.Addr().WithZone(""), addr.Port()).String()
-		}
-	}
-	return "localhost"
-}
-
-// isOfChain reports whether r and other are of one chain of handlers. Chains that run at once have variables of their own,
-// which have no lock.
-func (r *clientRequest) isOfChain(other *clientRequest) bool {
-	variables := func(r *clientRequest) uintptr {
-		return reflect.ValueOf(r.Context().Value(caddyhttp.VarsCtxKey)).Pointer()
-	}
-	return variables(r) == variables(other)
-}
-
-// isIntercepted reports whether intercept has taken a response, and runs its response routes or ran them. Where nothing
-// answered, it sets the status 0.
-func (r *clientRequest) isIntercepted() bool {
-	status, _ := r.replacer().Get("http.intercept.status_code")
+// isIntercepted reports whether intercept runs its response routes, or ran them. Where nothing answered, it sets the
+// status 0.
+func (r *request) isIntercepted() bool {
+	status, _ := r.replacer.Get("http.intercept.status_code")
 	return status != nil && status != 0
 }
 
@@ -109,15 +127,32 @@ func (r *clientRequest) isIntercepted() bool {
 const unhandledVar = "unhandled"
 
 // isUnhandled reports whether the request reached the end of the chain.
-func (r *clientRequest) isUnhandled() bool {
-	unhandled, _ := caddyhttp.GetVar(r.Context(), unhandledVar).(bool)
+func (r *request) isUnhandled() bool {
+	unhandled, _ := r.vars[unhandledVar].(bool)
 	return unhandled
 }
 
 // setHandled clears Caddy's mark, or the access log says NOP. It writes the variables, which have no lock, only where
 // Caddy has: after a proxied request the transport may still be dialing, and reads them.
-func (r *clientRequest) setHandled() {
+func (r *request) setHandled() {
 	if r.isUnhandled() {
-		caddyhttp.SetVar(r.Context(), unhandledVar, false)
+		r.vars[unhandledVar] = false
 	}
+}
+
+// handledError returns the error that an error route is for, or nil in any other route.
+func (r *request) handledError() error {
+	if r.failed == nil {
+		return nil
+	}
+	return r.failed.err
+}
+
+// isNotFound reports whether err asks for a 404 response.
+func isNotFound(err error) bool {
+	if err == nil { // as for most requests, which need not look for more
+		return false
+	}
+	he, ok := errors.AsType[caddyhttp.HandlerError](err)
+	return ok && he.StatusCode == http.StatusNotFound
 }

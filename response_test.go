@@ -166,51 +166,34 @@ func TestAfterThePage(t *testing.T) {
 	}
 }
 
-// TestBareStatusIsAResponseOnceMoreFollows has an error route write a bare 404, and then go on, where no response is replaced.
-func TestBareStatusIsAResponseOnceMoreFollows(t *testing.T) {
-	h := provision(t, &Handler{Replace: replaceNone})
-	for name, goOn := range map[string]func(w http.ResponseWriter) error{
-		"write": func(w http.ResponseWriter) error { _, err := io.WriteString(w, "theirs"); return err },
-		"read": func(w http.ResponseWriter) error {
-			_, err := io.Copy(w, io.LimitReader(testcaddy.Endless{}, 6))
-			return err
-		},
-		"flush":         func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
-		"hijack":        func(w http.ResponseWriter) error { _, _, err := http.NewResponseController(w).Hijack(); return err },
-		"second status": func(w http.ResponseWriter) error { w.WriteHeader(http.StatusOK); return nil },
+// TestBareStatus has an error route write an empty 404 where no response is replaced, and perhaps go on.
+func TestBareStatus(t *testing.T) {
+	keep := []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Kept": {"*"}}}}
+	h := provision(t, &Handler{Replace: replaceNone, Keep: keep})
+	for name, tt := range map[string]struct {
+		status int    // of the error
+		field  string // that the error route sets
+		goOn   func(w http.ResponseWriter) error
+		isPage bool
+	}{
+		"what the failing handler left": {404, "", nil, true},
+		"of another error":              {500, "", nil, false},
+		"with a type":                   {404, "Content-Type", nil, false},
+		"with a length":                 {404, "Content-Length", nil, false},
+		"that is kept":                  {404, "X-Kept", nil, false},
+		"kept before the error route":   {404, "", nil, true},
+		"write":                         {404, "", func(w http.ResponseWriter) error { _, err := io.WriteString(w, "theirs"); return err }, false},
+		"read":                          {404, "", func(w http.ResponseWriter) error { _, err := io.Copy(w, strings.NewReader("theirs")); return err }, false},
+		"flush":                         {404, "", func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }, false},
+		"hijack":                        {404, "", func(w http.ResponseWriter) error { _, _, err := http.NewResponseController(w).Hijack(); return err }, false},
+		"second status":                 {404, "", func(w http.ResponseWriter) error { w.WriteHeader(http.StatusOK); return nil }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
-			r := prepare(w, httptest.NewRequest("GET", "http://a.test/x", nil))
-			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, error(caddyhttp.Error(http.StatusNotFound, nil))))
-			err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-				w.WriteHeader(http.StatusNotFound)
-				return goOn(w)
-			}))
-			isPage := strings.HasPrefix(w.Body.String(), "HTTP ERROR 404")
-			if err != nil || w.Code != http.StatusNotFound || isPage != (name == "second status") {
-				t.Errorf("got %d %q, %v, want the handler's own 404, or the page if nothing follows", w.Code, w.Body, err)
-			}
-		})
-	}
-}
-
-// TestBareStatusIsThatOfTheErrorAlone has an error route write an empty 404 where no response is replaced.
-func TestBareStatusIsThatOfTheErrorAlone(t *testing.T) {
-	h := provision(t, &Handler{Replace: replaceNone})
-	for name, tt := range map[string]struct {
-		status int    // of the error
-		field  string // set by the error route
-		isPage bool
-	}{
-		"what the failing handler left": {404, "", true},
-		"of another error":              {500, "", false},
-		"with a type":                   {404, "Content-Type", false},
-		"with a length":                 {404, "Content-Length", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := httptest.NewRecorder()
 			w.Header().Set("Content-Type", "text/html")
+			if strings.HasPrefix(name, "kept before") {
+				w.Header().Set("X-Kept", "1") // by the handler that failed
+			}
 			r := prepare(w, httptest.NewRequest("GET", "http://a.test/x", nil))
 			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, error(caddyhttp.Error(tt.status, nil))))
 			err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
@@ -218,9 +201,13 @@ func TestBareStatusIsThatOfTheErrorAlone(t *testing.T) {
 					w.Header().Set(tt.field, "0")
 				}
 				w.WriteHeader(http.StatusNotFound)
+				if tt.goOn != nil {
+					return tt.goOn(w)
+				}
 				return nil
 			}))
-			if err != nil || w.Code != http.StatusNotFound || (w.Body.Len() > 0) != tt.isPage {
+			isPage := strings.HasPrefix(w.Body.String(), "HTTP ERROR 404")
+			if err != nil || w.Code != http.StatusNotFound || isPage != tt.isPage {
 				t.Errorf("got %d %q, %v, and want the page: %v", w.Code, w.Body, err, tt.isPage)
 			}
 		})

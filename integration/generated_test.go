@@ -25,10 +25,11 @@ var (
 )
 
 // grammar says what a generated site may have. A word in angle brackets stands for one of its productions. PLACE is where
-// not_found stands, or in another site the directive that watches what comes back there.
+// not_found stands, or in another site the directive that watches what comes back there. DRY is where a dry run may stand.
 var grammar = map[string][]string{
 	"site": { // without another not_found in the same block, which might not take effect
 		"PLACE\n<fields>\nhandle {\n<block>\n}",
+		"PLACE\n<fields>\nhandle {\nDRY\nhandle {\n<block>\n}\n}",
 		"PLACE\n<fields>\nroute {\n<block>\n}",
 		"PLACE\n<fields>\nhandle {\n<block>\n}\nhandle_errors<codes> {\n<block>\n}",
 		"<fields>\n<block>\n<error>\nhandle_errors {\nPLACE\nhandle {\n<block>\n}\n}",
@@ -61,7 +62,7 @@ var grammar = map[string][]string{
 	"middleware": {
 		"intercept<match> {\n@r <response matcher>\nreplace_status @r <status>\n}", "templates<match>", "encode<match> {\nminimum_length 1\n}",
 		"rewrite<match> <path>", "forward_auth<match> BACKEND {\nuri <path>\ncopy_headers X-User\n}", "header<match> X-Inner yes",
-		"request_header<match> X-Inner yes", "method<match> GET",
+		"request_header<match> X-Inner yes", "method<match> GET", "route<match> {\nDRY\nroute {\n<block>\n}\n}",
 	},
 	"nested": {
 		"not_found<match> {\ncontext_path /nested\n<mode>\n}",
@@ -255,13 +256,29 @@ func generatedBackend(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, content)
 }
 
+const (
+	dryRun      = "not_found {\ndry_run\n}"
+	replacesAll = "not_found {\nreplace all\n}"
+)
+
+// generatedPlaces are the sites that are made of a generated one: what stands at PLACE, and at DRY. Each follows one that
+// shows what has to come of it.
+var generatedPlaces = [...]struct{ place, dry string }{
+	{"WATCH", ""}, {replacesAll, dryRun}, // the rule, whatever dry runs there are inside
+	{"", ""}, {dryRun, dryRun}, // a dry run outside others changes nothing
+	{"@live not path /json /length\nnot_found @live {\nreplace all\n}", ""}, {"@dry path /json /length\nnot_found @dry {\ndry_run\n}\n" + replacesAll, dryRun},
+}
+
 // TestGeneratedSites makes sites at random, and has each of them with not_found and, in its place, with a directive that
-// watches. What the client gets is the page, or exactly what it gets from the other site.
+// watches. What the client gets is the page, or exactly what it gets from the other site. With a dry run, it is always
+// exactly that.
 func TestGeneratedSites(t *testing.T) {
 	root := filepath.Dir(testcaddy.TempFile(t, "file.txt", strings.Repeat("a file ", 100)))
-	known := strings.NewReplacer("BACKEND", testcaddy.Backend(t, generatedBackend), "ROOT", root, "SILENT", testcaddy.Directive(t, silent))
-	watching := testcaddy.Directive(t, watch)
-	port, watchedPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
+	known := strings.NewReplacer("BACKEND", testcaddy.Backend(t, generatedBackend), "ROOT", root, "SILENT", testcaddy.Directive(t, silent), "WATCH", testcaddy.Directive(t, watch))
+	var ports [len(generatedPlaces)]string
+	for i := range ports {
+		ports[i] = testcaddy.FreePort(t)
+	}
 	responses := make(map[bool]int)                         // by whether they are pages
 	for first := 0; first < *generatedSites; first += 200 { // of one Caddy
 		var sites []*generatedSite
@@ -269,30 +286,43 @@ func TestGeneratedSites(t *testing.T) {
 		for i := first; i < min(first+200, *generatedSites); i++ {
 			s := generateSite(*generatedSeed, i)
 			sites = append(sites, s)
-			for place, port := range map[string]string{"not_found {\nreplace all\n}": port, watching: watchedPort} {
-				fmt.Fprintf(&caddyfile, "http://%s.test:%s {\n%s\n}\n", s.name, port, strings.Replace(s.text, "PLACE", place, 1))
-			}
-			for i, block := range s.named {
-				fmt.Fprintf(&caddyfile, "&(%s-%d) {\n%s\n}\n", s.name, i, block)
+			for place, at := range generatedPlaces {
+				made := strings.NewReplacer("PLACE", at.place, "DRY", at.dry, s.name+"-", fmt.Sprintf("%s-%d-", s.name, place)) // named routes, too
+				fmt.Fprintf(&caddyfile, "http://%s.test:%s {\n%s\n}\n", s.name, ports[place], made.Replace(s.text))
+				for i, block := range s.named {
+					fmt.Fprintf(&caddyfile, "&(%s-%d-%d) {\n%s\n}\n", s.name, place, i, made.Replace(block))
+				}
 			}
 		}
 		testcaddy.StartQuiet(t, known.Replace(caddyfile.String()), "order go before not_found")
-		client, watchedClient := testcaddy.HTTP11(t, "127.0.0.1:"+port), testcaddy.HTTP11(t, "127.0.0.1:"+watchedPort)
+		var clients [len(generatedPlaces)]*testcaddy.Client
+		for i, port := range ports {
+			clients[i] = testcaddy.HTTP11(t, "127.0.0.1:"+port)
+		}
 		for i, s := range sites {
 			for range 6 {
 				method, uri := s.of([]string{"GET", "GET", "HEAD", "POST"}), "http://"+s.name+".test"+s.of(grammar["path"])
-				var with, without, came string
-				difference := "not asked yet"
-				for tries := 0; difference != "" && tries < 4; tries++ { // Caddy alone answers otherwise from time to time
-					with, _ = ask(client, method, uri)
-					without, came = ask(watchedClient, method, uri)
-					difference = s.difference(method, uri, with, without, came)
+				for place := 0; place < len(generatedPlaces); place += 2 {
+					var with, without, came string
+					difference := "not asked yet"
+					for tries := 0; difference != "" && tries < 4; tries++ { // Caddy alone answers otherwise from time to time
+						without, came = ask(clients[place], method, uri)
+						with, _ = ask(clients[place+1], method, uri)
+						switch {
+						case place == 0:
+							difference = s.difference(method, uri, with, without, came)
+						case with == without:
+							difference = ""
+						default:
+							difference = "A dry run has to change nothing."
+						}
+					}
+					if difference != "" {
+						t.Errorf("%s %s, where %q came back: %s Got, with %s,\n%s\nand without it\n%s\nSite %d of the seed %d is\n%s\nand its named routes are\n%s",
+							method, uri, came, difference, generatedPlaces[place+1].place, with, without, first+i, *generatedSeed, s.text, strings.Join(s.named, "\n\n"))
+					}
+					responses[isPage(with, method, uri, "")]++
 				}
-				if difference != "" {
-					t.Errorf("%s %s, where %q came back: %s Got\n%s\nand without not_found\n%s\nSite %d of the seed %d is\n%s\nand its named routes are\n%s",
-						method, uri, came, difference, with, without, first+i, *generatedSeed, s.text, strings.Join(s.named, "\n\n"))
-				}
-				responses[isPage(with, method, uri, "")]++
 			}
 		}
 	}

@@ -104,7 +104,7 @@ http://b.test:0 {
 	want := http.Header{
 		"Content-Type": {"text/html; charset=utf-8"}, "Content-Length": {fmt.Sprint(len(res.Content))}, "Cache-Control": {"no-store"},
 		"X-Content-Type-Options": {"nosniff"}, "Server": {"Caddy"}, "Via": {"1.1 Caddy"}, "X-Site": {"yes"}, "X-Request-Id": {"7"},
-		"Link": {"</a>; rel=preload"}, "Set-Cookie": {"a=1", "b=2; Secure"}, "Vary": {"Origin", "Cookie, accept-encoding", "Accept"},
+		"Set-Cookie": {"a=1", "b=2; Secure"}, "Vary": {"Origin", "Cookie, accept-encoding", "Accept"},
 		"Content-Security-Policy": {"default-src 'none'"}, // the site's, not the backend's or the page's
 	}
 	if got := res.Undated(); !reflect.DeepEqual(got, want) {
@@ -118,14 +118,14 @@ http://b.test:0 {
 	res.WantHeader(t, "X-Request-Id", "")
 }
 
-// TestHeaderOfTheSiteStays has the site set its language, its policies and Server, before not_found and after it, and remove
+// TestHeaderOfTheSiteStays has the site set its language, its policies, Link and Server, before not_found and after it, and remove
 // Server. Where nothing is replaced, all of it stays. A replaced response gives back what it may have overwritten.
 func TestHeaderOfTheSiteStays(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/auth" {
 			return
 		}
-		for _, field := range []string{"Content-Security-Policy", "Content-Security-Policy-Report-Only", "Content-Language", "Server"} {
+		for _, field := range []string{"Content-Security-Policy", "Content-Security-Policy-Report-Only", "Content-Language", "Link", "Server"} {
 			w.Header().Set(field, "theirs")
 		}
 		if r.URL.Path == "/no-server" {
@@ -143,6 +143,7 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 			header MATCHER Content-Security-Policy VALUE
 			header MATCHER Content-Security-Policy-Report-Only VALUE
 			header MATCHER Content-Language VALUE
+			header MATCHER Link VALUE
 			`)
 	}
 	site := strings.NewReplacer("WITHIN", sets("*", "within")+noServer, "APP", app).Replace(sets("/sets/*", "before") + `
@@ -185,17 +186,17 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", "<h1>{{.Heading}}</h1>")
 	s := testcaddy.Start(t, "http://builtin.test:0 {\n"+strings.ReplaceAll(site, "TEMPLATE", "")+"\n}\n"+
 		"http://template.test:0 {\n"+strings.ReplaceAll(site, "TEMPLATE", "template "+file)+"\n}")
-	type want struct{ policy, reportOnly, language, server string }
+	type want struct{ policy, reportOnly, language, link, server string }
 	for path, want := range map[string]want{
-		"/error/x":       {"within", "within", "within", ""},
-		"/unanswered/x":  {"within", "within", "within", ""},
-		"/authorized/x":  {"within", "within", "within", ""},
-		"/intercepted/x": {"within", "within", "within", ""},
-		"/proxied":       {"", "", "", "Caddy"},
-		"/no-server":     {"", "", "", ""},
-		"/removed/x":     {"", "", "", ""},
-		"/changed/x":     {"", "", "fr", "Caddy"}, // header changes values in place
-		"/sets/x":        {"before", "before", "before", "Caddy"},
+		"/error/x":       {"within", "within", "within", "within", ""},
+		"/unanswered/x":  {"within", "within", "within", "within", ""},
+		"/authorized/x":  {"within", "within", "within", "within", ""},
+		"/intercepted/x": {"within", "within", "within", "within", ""},
+		"/proxied":       {"", "", "", "", "Caddy"},
+		"/no-server":     {"", "", "", "", ""},
+		"/removed/x":     {"", "", "", "", ""},
+		"/changed/x":     {"", "", "fr", "", "Caddy"}, // header changes values in place
+		"/sets/x":        {"before", "before", "before", "before", "Caddy"},
 	} {
 		for _, host := range []string{"builtin.test", "template.test"} {
 			t.Run(host+path, func(t *testing.T) {
@@ -211,16 +212,20 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 				res.WantHeader(t, "Content-Security-Policy", policy)
 				res.WantHeader(t, "Content-Security-Policy-Report-Only", want.reportOnly)
 				res.WantHeader(t, "Content-Language", want.language)
+				res.WantHeader(t, "Link", want.link)
 				res.WantHeader(t, "Server", want.server)
 			})
 		}
 	}
 }
 
-// TestPageDescribesItself has the header fields of another content on the response when the page is written: those of a file
+// TestPageDescribesItself has the header fields of another body on the response when the page is written: those of a file
 // that an upstream hands over to Caddy, and the site's own.
 func TestPageDescribesItself(t *testing.T) {
-	fields := map[string]string{"Content-Encoding": "br", "Etag": `"1"`, "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "X-Accel-Expires": "3600"}
+	fields := map[string]string{ // one of each rule
+		"Content-Encoding": "br", "Etag": `"1"`, "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "X-Accel-Expires": "3600", "Signature": "x=:eA==:",
+		"Cdn-Cache-Control": "max-age=600", "Surrogate-Control": "max-age=600", "X-Sendfile2": "/x", "Refresh": "0", "Grpc-Status": "5",
+	}
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		for field, value := range fields {
 			w.Header().Set(field, value)

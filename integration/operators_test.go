@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -168,5 +170,45 @@ func TestNothingIsLoggedAboveDebug(t *testing.T) {
 	entries := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["logger"] == "http.handlers.not_found" })
 	if len(entries) != 3 || slices.ContainsFunc(entries, func(e testcaddy.Entry) bool { return e["level"] != "debug" }) {
 		t.Errorf("got the log entries %v, want one for each page, at level debug", entries)
+	}
+}
+
+// TestLogSaysWhyA404Passes has 404 responses pass for each reason, and one that passes a handler around another.
+func TestLogSaysWhyA404Passes(t *testing.T) {
+	site := func(host, options string) string {
+		return "http://" + host + ".test:0 {\nnot_found {\n" + options + "\n}\nheader Content-Type {query.type}\nrespond theirs 404\n}\n"
+	}
+	s := testcaddy.Start(t, site("pages", "keep header Content-Type text/x-kept*")+site("none", "replace none")+site("dry", "dry_run")+`
+http://nested.test:0 {
+	not_found
+	handle {
+		not_found {
+			replace none
+		}
+		respond theirs 404
+	}
+}`)
+	want := make(map[string]string) // the reason, by the address
+	for address, tt := range map[string]struct{ field, reason string }{
+		"http://pages.test/?type=application/json": {"X-None: 1", "media type"},
+		"http://pages.test/?type=text/x-kept":      {"X-None: 1", "keep"},
+		"http://pages.test/?type=text/html":        {"Sec-Fetch-Mode: cors", "script"},
+		"http://none.test/?type=text/html":         {"X-None: 1", "replace none"},
+		"http://none.test/?type=application/json":  {"X-None: 1", "media type"},
+		"http://dry.test/?type=text/html":          {"X-None: 1", "dry_run"},
+		"http://nested.test/":                      {"X-None: 1", "replace none"},
+	} {
+		want[address] = tt.reason
+		s.Get(t, address, tt.field).Want(t, 404, "theirs")
+	}
+	s.Get(t, "http://pages.test/?type=text/plain").WantPage(t, "GET", "http://pages.test/?type=text/plain", "")
+	s.Logs.WaitFor(t, "a 404 response passes", len(want))
+	got := make(map[string]string)
+	entries := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["msg"] == "a 404 response passes" && e["level"] == "debug" })
+	for _, e := range entries {
+		got[fmt.Sprint(e["uri"])] = fmt.Sprint(e["reason"])
+	}
+	if len(entries) != len(want) || !maps.Equal(got, want) {
+		t.Errorf("got %d entries with %v, want %v", len(entries), got, want)
 	}
 }

@@ -66,8 +66,8 @@ func TestReportCommand(t *testing.T) {
 	}{
 		"limit by default":   {nil, 22, "33 404s since "},
 		"no limit":           {[]string{"-n", "0"}, 32, "33 404s since "},
-		"filters":            {[]string{"--link=own", "--why=error", "--host=B.test", "--limit=5"}, 1, "33 404s since "},
-		"nothing":            {[]string{"--link=own", "--why=unanswered"}, 0, "33 404s since "},
+		"filters":            {[]string{"--link=own", "--why=error", "--host=B.test", "--limit=5"}, 1, "33 404s in all since "},
+		"nothing":            {[]string{"--link=own", "--why=unanswered"}, 0, "33 404s in all since "},
 		"address":            {[]string{"--address=tcp/" + s.admin, "--limit=1"}, 3, "33 404s since "},
 		"config":             {[]string{"-c", config, "-a", "caddyfile", "-n", "1"}, 3, "33 404s since "},
 		"config, and a file": {[]string{"-c", config, "-a", "caddyfile", "-n", "0", file}, 33, "34 404s since "},
@@ -96,7 +96,7 @@ func TestReportCommand(t *testing.T) {
 	t.Run("CSV", func(t *testing.T) {
 		got, all := prints(t, reportCommand(t, "--address", s.admin, "--csv", "--limit=1")), prints(t, reportCommand(t, "--address", s.admin, "--csv"))
 		if strings.Count(got, "\n") != 1+3 || strings.Count(all, "\n") != 1+32 ||
-			!strings.HasPrefix(got, "link,host,path,count,") || !strings.Contains(got, "\nown,b.test,/error,1,0,0,1,0,0,0,http://b.test/blog,2") {
+			!strings.HasPrefix(got, "link,host,path,query,count,") || !strings.Contains(got, "\nown,b.test,/error,false,1,0,0,1,0,0,0,http://b.test/blog,2") {
 			t.Errorf("got\n%s\nand\n%s", got, all)
 		}
 	})
@@ -105,6 +105,10 @@ func TestReportCommand(t *testing.T) {
 		nobody := "127.0.0.1:" + testcaddy.FreePort(t)
 		link := filepath.Join(t.TempDir(), "link.json")
 		if err := os.Symlink(file, link); err != nil {
+			t.Fatal(err)
+		}
+		huge := testcaddy.TempFile(t, "huge.json", "")
+		if err := os.Truncate(huge, 1<<40); err != nil { // it takes no room
 			t.Fatal(err)
 		}
 		hostile := testcaddy.TempFile(t, "hostile.json", reportOf(1, `/\u001b[2J\u0007\n\u009b`))
@@ -117,19 +121,17 @@ func TestReportCommand(t *testing.T) {
 			flags []string
 			why   string
 		}{
-			"no Caddy there":   {[]string{"--address=" + nobody}, "asking the admin API at " + nobody + ", which a Caddy with not_found should serve: "},
+			"no Caddy there":   {[]string{"--address=" + nobody}, "no admin API answers at " + nobody + " (performing request: "},
 			"empty address":    {[]string{"--address="}, `address: \"\" is not an address; write it as host:port, or as in unix//run/caddy.sock`},
 			"address twice":    {[]string{"--address=" + s.admin, "--address=" + s.admin}, `is given twice, and would be counted twice; give it once`},
 			"link":             {[]string{"--link=any"}, `link: \"any\" is not a kind of link; it is own, other or none`},
-			"JSON and CSV":     {[]string{"--json", "--csv"}, "csv: it cannot be combined with --json or --reset"},
-			"reset as CSV":     {[]string{"--reset", "--csv"}, "csv: it cannot be combined with --json or --reset"},
-			"reset of a host":  {[]string{"--reset", "--host=c.test"}, "reset: it prints the whole report, because what is left out would be lost; leave out --host"},
-			"reset of a file":  {[]string{"--reset", file}, "reset: it is for one Caddy; leave out files and other addresses"},
-			"reset of two":     {[]string{"--reset", "--address=" + s.admin, "--address=" + nobody}, "reset: it is for one Caddy"},
+			"JSON and CSV":     {[]string{"--json", "--csv"}, "csv: it cannot be combined with --json; leave one of the two out"},
+			"a negative limit": {[]string{"--limit=-1"}, "limit: -1 is not a number of addresses; write --limit 20, or --limit 0 for all of them"},
 			"no report":        {[]string{config}, "the report in " + config + ": invalid character"},
 			"hostile report":   {[]string{hostile}, `\"/\\x1b[2J\\a\\n\\u009b\" is not an address as a report has it`},
 			"file, and a link": {[]string{file, link}, `link.json\" is given twice, and would be counted twice; give it once`},
-			"not of not_found": {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "404 page not found"},
+			"not of not_found": {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "is not a Caddy with not_found (caddy responded with error: HTTP 404: 404 page not found"},
+			"a huge file":      {[]string{huge}, "the report in " + huge + ": it has more than 64 MiB, which no report has"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -146,110 +148,6 @@ func TestReportCommand(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestReportCommandWithReset has what could lose a report.
-func TestReportCommandWithReset(t *testing.T) {
-	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
-	reset := func(t *testing.T, address string, flags ...string) *exec.Cmd {
-		return reportCommand(t, append(flags, "--reset", "--address", address)...)
-	}
-	for i := range 30 {
-		s.miss(t, "GET", "http://a.test/"+strconv.Itoa(i))
-	}
-	if stdout := prints(t, reset(t, s.admin)); len(rows(stdout)) != 30 {
-		t.Errorf("got\n%s\nwant all addresses", stdout)
-	}
-	if stdout := prints(t, reportCommand(t, "--address", s.admin)); !strings.HasPrefix(stdout, "0 404s since ") || strings.Count(stdout, "\n") != 1 {
-		t.Errorf("after it, got\n%s", stdout)
-	}
-	s.miss(t, "GET", "http://a.test/1")
-	want := indented(t, s.ask(t, "GET", "/not_found/report").Content)
-	if stdout := prints(t, reset(t, s.admin, "--json")); stdout != want {
-		t.Errorf("got\n%s\nwant\n%s", stdout, want)
-	}
-	s.want(t, "")
-
-	// wantSaved checks that the report is in a file which the error names.
-	wantSaved := func(t *testing.T, cmd *exec.Cmd, address, stderr, why, want string) {
-		t.Helper()
-		name := regexp.MustCompile(`at ` + regexp.QuoteMeta(address) + `, counting has started over, and what was counted before is in (` + regexp.QuoteMeta(cmd.Dir) + `/not-found-report-\w+\.json)`).FindStringSubmatch(stderr)
-		if !strings.Contains(stderr, why) || name == nil {
-			t.Fatalf("got\n%s\nwant %s, and the name of a file", stderr, why)
-		}
-		if saved := readFile(t, name[1]); saved != want {
-			t.Errorf("the file has\n%s\nwant\n%s", saved, want)
-		}
-	}
-	t.Run("full disk", func(t *testing.T) {
-		s.miss(t, "GET", "http://a.test/x")
-		want := s.ask(t, "GET", "/not_found/report").Content
-		cmd := reset(t, s.admin)
-		wantSaved(t, cmd, s.admin, failsToPrint(t, cmd), "no space left on device", want)
-		s.want(t, "")
-	})
-	t.Run("broken pipe", func(t *testing.T) {
-		s.miss(t, "GET", "http://a.test/x")
-		want := s.ask(t, "GET", "/not_found/report").Content
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
-		defer w.Close()
-		// without --reset, the signal ends it, as it does any program before head
-		if stderr, code := runInto(t, reportCommand(t, "--address", s.admin), w); stderr != "" || code != -1 {
-			t.Errorf("without --reset, got the exit code %d and\n%s", code, stderr)
-		}
-		cmd := reset(t, s.admin)
-		stderr, _ := runInto(t, cmd, w)
-		wantSaved(t, cmd, s.admin, stderr, "broken pipe", want)
-	})
-	t.Run("nowhere to save it", func(t *testing.T) {
-		cmd := reset(t, s.admin)
-		cmd.Env = append(cmd.Env, "TMPDIR=/nowhere")
-		if stderr := failsToPrint(t, cmd); !strings.Contains(stderr, "no space left on device; saving the report of "+s.admin+", now that counting has started over: open /nowhere/") {
-			t.Errorf("got\n%s", stderr)
-		}
-	})
-	for name, tt := range map[string]struct {
-		get, del string
-		why      string
-		isSaved  bool
-	}{
-		"an answer that breaks off":     {reportOf(1, "/x"), `{"count":1,`, "unexpected EOF", true},
-		"an answer that cannot be read": {reportOf(1, "/x"), `{}`, "it is not a report", true},
-		"an error without a message":    {reportOf(1, "/x"), `{"code":500}`, "which a Caddy with not_found should serve: ", false},
-		"one that cannot be read first": {`{}`, "", "it is not a report", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			address := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodGet {
-					io.WriteString(w, tt.get)
-					return
-				}
-				if tt.del == "" {
-					t.Error("it starts over")
-				}
-				if !tt.isSaved {
-					w.WriteHeader(http.StatusInternalServerError)
-				}
-				io.WriteString(w, tt.del)
-				if tt.why == "unexpected EOF" {
-					_ = http.NewResponseController(w).Flush()
-					panic(http.ErrAbortHandler)
-				}
-			})
-			cmd := reset(t, address)
-			stderr := fails(t, cmd, tt.why)
-			if tt.isSaved {
-				wantSaved(t, cmd, address, stderr, tt.why, tt.del)
-			} else if strings.Contains(stderr, "started over") {
-				t.Errorf("got\n%s", stderr)
-			}
-		})
-	}
 }
 
 // TestReportOfManyInstances merges the reports of two processes, a file and standard input.

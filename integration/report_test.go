@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -152,16 +153,16 @@ func TestReportSaysWhatIsMissed(t *testing.T) {
 		`"own":{"count":3,"floor":0,"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":1}},` +
 		`"other":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0}},` +
 		`"none":{"count":4,"floor":0,"outcomes":{"unanswered":2,"error":0,"response":1,"passed":1,"replaceable":0}}},"addresses":[` +
-		`{"link":"own","host":"www.example.com","path":"/old","count":2,"overcount":0,` +
+		`{"link":"own","host":"www.example.com","path":"/old","query":true,"count":2,"overcount":0,` +
 		`"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0},` +
 		`"last_link":"https://www.example.com/blog","first":TIME,"last":TIME},` +
-		`{"link":"own","host":"none.test","path":"/%3C\u0026","count":1,"overcount":0,` +
+		`{"link":"own","host":"none.test","path":"/%3C\u0026","query":true,"count":1,"overcount":0,` +
 		`"outcomes":{"unanswered":0,"error":0,"response":0,"passed":0,"replaceable":1},` +
 		`"last_link":"https://none.test/blog","first":TIME,"last":TIME},` +
-		`{"link":"other","host":"www.example.com","path":"/old","count":1,"overcount":0,` +
+		`{"link":"other","host":"www.example.com","path":"/old","query":true,"count":1,"overcount":0,` +
 		`"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0},` +
 		`"last_link":"https://search.example/","first":TIME,"last":TIME},` +
-		`{"link":"none","host":"www.example.com","path":"/old","count":4,"overcount":0,` +
+		`{"link":"none","host":"www.example.com","path":"/old","query":true,"count":4,"overcount":0,` +
 		`"outcomes":{"unanswered":2,"error":0,"response":1,"passed":1,"replaceable":0},` +
 		`"last_link":"https://www.example.com/shop","first":TIME,"last":TIME}]}` + "\n"
 	if got := regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`).ReplaceAllString(res.Content, "TIME"); got != want {
@@ -288,7 +289,7 @@ func TestReportSurvivesReloads(t *testing.T) {
 // TestReportCountsARequestOnce has handlers before others, of which some report.
 func TestReportCountsARequestOnce(t *testing.T) {
 	const intercepts = "intercept {\n@404 status 404\nhandle_response @404 {\nrespond theirs 404\n}\n}\n"
-	const reports, dry = "not_found {\nreport\n}\n", "not_found {\nreport\nreplace none\n}\n"
+	const reports, none, dry = "not_found {\nreport\n}\n", "not_found {\nreport\nreplace none\n}\n", "not_found {\ndry_run\n}\n"
 	inner := func(directives string) string { return "handle {\n" + directives + "}\n" }
 	cases := map[string]struct{ site, query, want string }{
 		"a site that reports":                          {reports, "", "1 unanswered"},
@@ -298,14 +299,31 @@ func TestReportCountsARequestOnce(t *testing.T) {
 		"only the matching one reports":                {"not_found /other {\nreport\n}\nnot_found\n", "", ""},
 		"both report, response":                        {reports + inner(reports+"WAY\n"), "page", "1 response"},
 		"both report, passed":                          {reports + inner(reports+"WAY\n"), "json", "1 passed"},
-		"both report, in a dry run within":             {reports + inner(dry+"WAY\n"), "page", "1 replaceable"},
-		"both report, the inner one replaces":          {dry + inner(reports+"WAY\n"), "page", "1 response"},
+		"both report, the inner one replaces none":     {reports + inner(none+"WAY\n"), "page", "1 replaceable"},
+		"both report, the inner one replaces":          {none + inner(reports+"WAY\n"), "page", "1 response"},
 		"both report, intercept makes another 404":     {reports + intercepts + inner(reports), "", "1 unanswered"},
 		"only the outer one reports":                   {reports + inner("not_found\n"), "", ""},
 		"only the outer one reports, passed":           {reports + inner("not_found\nWAY\n"), "json", "1 passed"},
 		"only the inner one reports":                   {"not_found\n" + inner(reports), "", "1 unanswered"},
-		"only the outer one reports, a dry run within": {reports + inner("not_found {\nreplace none\n}\nWAY\n"), "page", "1 replaceable"},
-		"in a site and in handle_errors":               {reports + "error 404\nhandle_errors {\n" + reports + "}\n", "", "1 error"},
+		"only the outer one reports, none is replaced": {reports + inner("not_found {\nreplace none\n}\nWAY\n"), "page", "1 passed"},
+		"only the outer one reports, one is kept":      {reports + inner("not_found {\nkeep header X-Error-Page *\n}\nWAY\n"), "designed", "1 passed"},
+		"a dry run":                                 {dry, "", "1 unanswered"},
+		"a dry run, error":                          {dry + "WAY\n", "error", "1 error"},
+		"a dry run, response":                       {dry + "WAY\n", "page", "1 replaceable"},
+		"a dry run, passed":                         {dry + "WAY\n", "json", "1 passed"},
+		"a dry run of all":                          {"not_found {\ndry_run\nreplace all\n}\nWAY\n", "json", "1 replaceable"},
+		"a dry run of none":                         {"not_found {\ndry_run\nreplace none\n}\nWAY\n", "page", "1 replaceable"},
+		"a dry run of all but one":                  {"not_found {\ndry_run\nreplace all\nkeep header X-Error-Page *\n}\nWAY\n", "designed", "1 passed"},
+		"a dry run within":                          {reports + inner(dry+"WAY\n"), "page", "1 replaceable"},
+		"a dry run around":                          {dry + inner(reports+"WAY\n"), "page", "1 response"},
+		"a dry run around one that does not report": {dry + inner("not_found\nWAY\n"), "page", ""},
+		"a dry run around one that lets it pass":    {dry + inner("not_found {\nreplace none\n}\nWAY\n"), "page", "1 passed"},
+		"a dry run before handle_errors":            {dry + "error 404\nhandle_errors {\n" + reports + "}\n", "", "1 error"},
+		"a dry run in handle_errors":                {"error 404\nhandle_errors {\n" + dry + "}\n", "", "1 error"},
+		"a dry run in handle_errors, response":      {"error 404\nhandle_errors {\n" + dry + "WAY\n}\n", "page", "1 replaceable"},
+		"a dry run before intercept":                {dry + "intercept {\nhandle_response {\nrespond no\n}\n}\n", "", "1 unanswered"},
+		"a dry run before templates":                {dry + "templates\n", "", "1 unanswered"},
+		"in a site and in handle_errors":            {reports + "error 404\nhandle_errors {\n" + reports + "}\n", "", "1 error"},
 	}
 	sites, hosts, way := "", make(map[string]string), testcaddy.Directive(t, everyWay)
 	for name, tt := range cases {
@@ -315,7 +333,9 @@ func TestReportCountsARequestOnce(t *testing.T) {
 	s := startReporting(t, sites)
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
-			s.miss(t, "GET", "http://"+hosts[name]+"/?"+tt.query)
+			if res, err := s.HTTP.Get("http://" + hosts[name] + "/?" + tt.query); err == nil { // without an answer, Caddy breaks off
+				res.Body.Close()
+			}
 			if tt.want == "" {
 				s.want(t, "?host="+hosts[name])
 			} else {
@@ -358,35 +378,74 @@ func TestReportOfHostileRequests(t *testing.T) {
 	}
 }
 
-// TestDryRunChangesNothingAndShowsWhatWouldBeReplaced has the same exchanges with a dry run and without not_found.
-func TestDryRunChangesNothingAndShowsWhatWouldBeReplaced(t *testing.T) {
-	proxy := "reverse_proxy " + testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/json" {
-			testcaddy.MissingPage(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, `"theirs"`)
-	}) + "\n}\n"
-	s := startReporting(t, "http://dry.test:0 {\nnot_found {\nreplace none\nreport\n}\n"+proxy+"http://without.test:0 {\n"+proxy)
-	for path, outcome := range map[string]string{"/json": "passed", "/none": "replaceable", "/chunked": "replaceable", "/trailers": "replaceable"} {
-		t.Run(path, func(t *testing.T) {
-			ask := func(method, host string) testcaddy.Response {
-				return s.Only(t, method, method+" "+path+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+// TestDryRunChangesNothing compares the same exchanges, of every protocol, with a dry run and without not_found. What
+// comes back is what the page would be for.
+func TestDryRunChangesNothing(t *testing.T) {
+	theirs := testcaddy.Backend(t, testcaddy.MissingPage)
+	root := filepath.Dir(testcaddy.TempFile(t, "designed.html", "<h1>designed</h1>"))
+	site := strings.NewReplacer("APP", theirs, "ROOT", root).Replace(`
+	header X-Cause "{http.not_found.cause}"
+	root ROOT
+	respond /fine fine
+	respond /bare {http.not_found.cause} 404
+	handle /app/* {
+		uri strip_prefix /app
+		reverse_proxy APP
+	}
+	handle /files/* {
+		file_server
+	}
+	handle /intercepted {
+		intercept {
+			handle_response {
+				respond no
 			}
-			s.ask(t, "DELETE", "/not_found/report")
-			for _, method := range []string{"GET", "HEAD"} {
-				got, want := ask(method, "dry.test"), ask(method, "without.test")
-				got.Want(t, want.StatusCode, want.Content)
-				if !reflect.DeepEqual(got.Undated(), want.Undated()) || !reflect.DeepEqual(got.Trailer, want.Trailer) {
-					t.Errorf("%s: got the header %v, want %v", method, got.Header, want.Header)
+		}
+	}
+	handle /templates {
+		templates
+	}
+	error /410 410
+	handle_errors 404 {
+		DRY
+		rewrite /designed.html
+		file_server
+	}
+	handle_errors 410 {
+		DRY
+		respond /other no
+	}`)
+	dry := "not_found {\ndry_run\n}\n"
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{
+		"with.test": dry + strings.ReplaceAll(site, "DRY", dry), "without.test": strings.ReplaceAll(site, "DRY", ""),
+	})
+	for _, c := range clients {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, path := range []string{
+				"/unanswered", "/fine", "/bare", "/files/x", "/intercepted", "/templates", "/410", "/app/length", "/app/gzip", "/app/chunked",
+				"/app/trailers", "/app/unannounced-trailers", "/app/none", "/app/early-hints", "/app/breaks",
+			} {
+				for _, method := range []string{"GET", "HEAD", "POST"} {
+					see := func(host string) string {
+						return withoutChance(c, method, path, transcript(c, method, c.Scheme+"://"+host+path, nil, "Accept-Encoding: gzip"))
+					}
+					if with, without := see("with.test"), see("without.test"); with != without {
+						t.Errorf("%s %s: got\n%s\nwant, as without not_found,\n%s", method, path, with, without)
+					}
 				}
 			}
-			s.want(t, "", "none dry.test"+path+": 2 "+outcome)
 		})
 	}
-	s.ask(t, "DELETE", "/not_found/report")
-	s.miss(t, "GET", "http://dry.test/breaks") // the backend breaks off, and so does Caddy
-	s.want(t, "", "none dry.test/breaks: 1 replaceable")
+}
+
+// TestDryRunTakesItsPlaceInItsGroup has a dry run of a part of a site beside a live handler.
+func TestDryRunTakesItsPlaceInItsGroup(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found /app/* {\ndry_run\n}\nnot_found {\nreport\n}\n}", "metrics")
+	s.Get(t, "http://a.test/app/x").Want(t, 200, "")
+	if metrics := s.ask(t, "GET", "/metrics").Content; strings.Contains(metrics, `caddy_not_found_pages_total{cause="unanswered",link="none"} 1`) {
+		t.Error("the metric counts a dry run")
+	}
+	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
+	s.want(t, "", "none a.test/x: 1 unanswered", "none a.test/app/x: 1 unanswered")
 }

@@ -180,9 +180,9 @@ http://errors.test:0 {
 }
 
 // TestInnerOneDecides has a site with not_found, and in it an application with one of its own, with other handlers between
-// them. What the inner one lets pass passes the outer one, but not what intercept makes of it.
+// them. What the inner one lets pass passes the outer one, and so does what intercept makes of it.
 func TestInnerOneDecides(t *testing.T) {
-	const outer, inner = "/outer", "/inner"
+	const inner = "/inner"
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Header().Set("X-Error-Page", "1")
@@ -207,10 +207,13 @@ func TestInnerOneDecides(t *testing.T) {
 		"a page for a response":         {all, "not_found {\ncontext_path /inner\n}\n", want{page: inner, cause: "response"}},
 		"keep":                          {all, keep, theirs},
 		"keep, in buffers":              {all + "templates\nencode {\nminimum_length 1\n}\n", keep, theirs},
+		"a dry run":                     {all, "not_found {\ndry_run\nkeep header X-Error-Page *\n}\n", want{page: "/outer", cause: "response"}},
 		"none":                          {all, none, theirs},
 		"none, in a buffer":             {all + "templates\n", none, theirs},
 		"intercept takes nothing":       {all + "intercept {\n@x status 418\nhandle_response @x {\nrespond no\n}\n}\n", keep, theirs},
-		"intercept's own":               {all + intercept(own), keep, want{page: outer, cause: "response"}},
+		"intercept's own":               {all + intercept(own), keep, ownPasses},
+		"intercept's own, of a page":    {all + intercept(own), "not_found\n", want{content: "own", cause: "response"}},
+		"intercept's own, in a dry run": {all + intercept("not_found {\ndry_run\n}\n"+own), keep, ownPasses},
 		"intercept's own, which passes": {none + intercept(own), keep, ownPasses},
 		"a page in a response route":    {all + intercept(keep), none, want{page: inner, cause: "unanswered"}},
 		"passes in a response route":    {all + intercept(none+own), keep, ownPasses},

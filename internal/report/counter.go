@@ -54,7 +54,7 @@ func (c *Counter) Add(m Miss) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tables[m.Link].add(key, link, m.Outcome, now, cmp.Or(c.room, capacity))
+	c.tables[m.Link].add(key, link, strings.Contains(m.Path, "?"), m.Outcome, now, cmp.Or(c.room, capacity))
 }
 
 // Snapshot returns the report. It returns false if that has not begun.
@@ -104,11 +104,12 @@ type slot struct {
 	key         string // the host, a space and the path
 	overcount   uint64 // by how much the count may be too high
 	outcomes    Outcomes
+	query       bool   // some request had one
 	link        string // the last one
 	first, last int64  // ns since 1970
 }
 
-func (t *table) add(key, link []byte, o Outcome, now int64, room int) {
+func (t *table) add(key, link []byte, query bool, o Outcome, now int64, room int) {
 	i, ok := t.index[string(key)]
 	if !ok {
 		i = t.admit(string(key), now, room)
@@ -119,6 +120,7 @@ func (t *table) add(key, link []byte, o Outcome, now int64, room int) {
 	s := &t.slots[i]
 	*s.outcomes.all()[o]++
 	s.last = max(s.last, now)
+	s.query = s.query || query
 	if len(link) > 0 && s.link != string(link) {
 		s.link = string(link)
 	}
@@ -163,7 +165,7 @@ func (t *table) addTo(r *Report, link Link) {
 	for i, s := range t.slots {
 		host, path, _ := strings.Cut(s.key, " ")
 		r.Addresses = append(r.Addresses, Address{
-			Link: link, Host: host, Path: path,
+			Link: link, Host: host, Path: path, Query: s.query,
 			Count: t.counts[i], Overcount: s.overcount, Outcomes: s.outcomes, LastLink: s.link,
 			First: time.Unix(0, s.first).UTC(), Last: time.Unix(0, s.last).UTC(),
 		})

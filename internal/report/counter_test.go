@@ -13,7 +13,7 @@ import (
 
 // missOf returns a request for an address, with the kind of link that a Referer makes of it.
 func missOf(host, path, referer string) Miss {
-	return Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path)}
+	return Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path, "")}
 }
 
 // miss counts a request for a path of a.test.
@@ -120,13 +120,13 @@ func TestNoCountIsLost(t *testing.T) {
 	}
 }
 
-// TestLastTimeAndLastLinkStay has a request without a link, which gets the lock after one that came later.
-func TestLastTimeAndLastLinkStay(t *testing.T) {
+// TestLastTimeLinkAndQueryStay has a request without a link, which gets the lock after one that came later.
+func TestLastTimeLinkAndQueryStay(t *testing.T) {
 	var counted table
-	counted.add([]byte("a.test /x"), []byte("http://b.test/"), Error, 2, 1)
-	counted.add([]byte("a.test /x"), nil, Error, 1, 1)
-	if got := counted.slots[0]; got.last != 2 || got.link != "http://b.test/" {
-		t.Errorf("it was missed last at %d, by the link %q", got.last, got.link)
+	counted.add([]byte("a.test /x"), []byte("http://b.test/"), true, Error, 2, 1)
+	counted.add([]byte("a.test /x"), nil, false, Error, 1, 1)
+	if got := counted.slots[0]; got.last != 2 || got.link != "http://b.test/" || !got.query {
+		t.Errorf("it was missed last at %d, by the link %q, with a query: %v", got.last, got.link, got.query)
 	}
 }
 

@@ -36,7 +36,7 @@ func FuzzReport(f *testing.F) {
 		onPage := uri.EncodeTarget(target)
 		var c Counter
 		c.Begin()
-		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: LinkOf(referer, host, onPage), Outcome: Passed})
+		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: LinkOf(referer, host, onPage, ""), Outcome: Passed})
 		r, ok := c.Snapshot()
 		if !ok || len(r.Addresses) != 1 {
 			t.Fatalf("got %+v, want one address", r)

@@ -1,24 +1,22 @@
 package report
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // LinkOf returns the kind of link that a Referer stands for. The host and the target, a path with its query, are those of
-// the missing address as they are on the page; others are further hosts by which clients reach the same site. A Referer with
-// one of these hosts is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed
+// the missing address as they are on the page; addressed is the host that the client addressed. A Referer with either host
+// is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed
 // that. A Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
 // URL with a host. Anybody can forge a Referer.
-func LinkOf(referer string, host, target string, others ...string) Link {
+func LinkOf(referer, host, target, addressed string) Link {
 	_, from, path, ok := splitReferer(referer)
-	isFrom := func(host string) bool { return sameHost(from, host) }
 	switch {
 	case !ok:
 		return None
-	case !isFrom(host) && !slices.ContainsFunc(others, isFrom):
+	case !sameHost(from, host) && !sameHost(from, addressed):
 		return Other
 	case sameTarget(target, path):
 		return None

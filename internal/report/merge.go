@@ -25,8 +25,11 @@ func Merge(reports ...Report) (Report, error) {
 		return Report{}, errors.New("there is no report to merge")
 	}
 	merged := Report{Since: reports[0].Since, Capacity: reports[0].Capacity, Addresses: []Address{}} // not nil, for JSON
-	// what each report has in place of its floor
-	var all []Address
+	type counted struct {
+		Address
+		floor uint64 // of the tables that have it
+	}
+	var all []counted
 	for i, r := range reports {
 		if err := r.check(); err != nil {
 			return Report{}, fmt.Errorf("report %d: %w", i+1, err)
@@ -40,36 +43,35 @@ func Merge(reports ...Report) (Report, error) {
 			sum.Outcomes.add(&t.Outcomes)
 		}
 		for _, a := range r.Addresses {
-			floor := r.Links.all()[a.Link].Floor
-			a.Count -= floor
-			a.Overcount -= floor // below 0, which adds up all the same
-			all = append(all, a)
+			all = append(all, counted{a, r.Links.all()[a.Link].Floor})
 		}
 	}
-	slices.SortFunc(all, func(a, b Address) int {
-		return cmp.Or(compareKeys(a, b), a.Last.Compare(b.Last), cmp.Compare(a.LastLink, b.LastLink))
+	slices.SortFunc(all, func(a, b counted) int {
+		return cmp.Or(compareKeys(&a.Address, &b.Address), a.Last.Compare(b.Last), cmp.Compare(a.LastLink, b.LastLink))
 	})
-	for i, a := range all {
-		if i == 0 || compareKeys(a, all[i-1]) != 0 {
-			floor := merged.Links.all()[a.Link].Floor
-			a.Count += floor
-			a.Overcount += floor
-			merged.Addresses = append(merged.Addresses, a)
-			continue
+	for i := 0; i < len(all); {
+		m := all[i]
+		for i++; i < len(all) && compareKeys(&all[i].Address, &m.Address) == 0; i++ {
+			a := &all[i]
+			m.floor += a.floor
+			m.Count += a.Count
+			m.Overcount += a.Overcount
+			m.Outcomes.add(&a.Outcomes)
+			m.Query = m.Query || a.Query
+			m.LastLink = cmp.Or(a.LastLink, m.LastLink)
+			m.First, m.Last = earliest(m.First, a.First), a.Last
 		}
-		m := &merged.Addresses[len(merged.Addresses)-1]
-		m.Count += a.Count
-		m.Overcount += a.Overcount
-		m.Outcomes.add(&a.Outcomes)
-		m.LastLink = cmp.Or(a.LastLink, m.LastLink)
-		m.First, m.Last = earliest(m.First, a.First), a.Last
+		absent := merged.Links.all()[m.Link].Floor - m.floor // at most, in the tables that lack it
+		m.Count += absent
+		m.Overcount += absent
+		merged.Addresses = append(merged.Addresses, m.Address)
 	}
 	merged.sort()
 	return merged, nil
 }
 
 // compareKeys compares what makes an address one.
-func compareKeys(a, b Address) int {
+func compareKeys(a, b *Address) int {
 	return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path))
 }
 

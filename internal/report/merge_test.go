@@ -46,7 +46,7 @@ func TestMergedReportsKeepTheirBounds(t *testing.T) {
 					if referer != "" {
 						referer += fmt.Sprint(n)
 					}
-					link := LinkOf(referer, "a.test", path)
+					link := LinkOf(referer, "a.test", path, "")
 					if counts[link] == nil {
 						counts[link] = make(map[string]uint64)
 					}
@@ -173,7 +173,7 @@ var (
 		},
 		Addresses: []Address{
 			{Link: Own, Host: "c.test", Path: "/y", Count: 5, Outcomes: Outcomes{Response: 5}, LastLink: "http://c.test/2", First: at(9), Last: at(9)},
-			{Link: Own, Host: "a.test", Path: "/x", Count: 2, Outcomes: Outcomes{Unanswered: 2}, LastLink: "http://a.test/0", First: at(8), Last: at(21)},
+			{Link: Own, Host: "a.test", Path: "/x", Count: 2, Outcomes: Outcomes{Unanswered: 2}, Query: true, LastLink: "http://a.test/0", First: at(8), Last: at(21)},
 			{Link: Other, Host: "", Path: "urn:x", Count: 1, Outcomes: Outcomes{Error: 1}, LastLink: "https://b.test", First: at(8), Last: at(8)},
 			{Link: None, Host: "a.test", Path: "/x", Count: 1, Outcomes: Outcomes{Error: 1}, LastLink: "http://b.test/", First: at(7), Last: at(7)},
 		},
@@ -189,7 +189,7 @@ func TestMerge(t *testing.T) {
 			None:  Total{Count: 2, Outcomes: Outcomes{Error: 1, Passed: 1}},
 		},
 		Addresses: []Address{
-			{Link: Own, Host: "a.test", Path: "/x", Count: 22, Overcount: 4, Outcomes: Outcomes{3, 2, 3, 4, 6}, LastLink: "http://a.test/0", First: at(8), Last: at(21)},
+			{Link: Own, Host: "a.test", Path: "/x", Count: 22, Overcount: 4, Outcomes: Outcomes{3, 2, 3, 4, 6}, Query: true, LastLink: "http://a.test/0", First: at(8), Last: at(21)},
 			{Link: Own, Host: "c.test", Path: "/y", Count: 15, Overcount: 10, Outcomes: Outcomes{Response: 5}, LastLink: "http://c.test/2", First: at(9), Last: at(9)},
 			{Link: Own, Host: "a.test", Path: "/y", Count: 10, Overcount: 9, Outcomes: Outcomes{Error: 1}, LastLink: "http://a.test/1", First: at(12), Last: at(12)},
 			{Link: Other, Host: "", Path: "urn:x", Count: 1, Outcomes: Outcomes{Error: 1}, LastLink: "https://b.test", First: at(8), Last: at(8)},

@@ -14,17 +14,21 @@ import (
 var headings = [NumLinks][2]string{
 	Own:   {"OWN LINKS", "Pages of your own link to these addresses: correct the pages."},
 	Other: {"OTHER LINKS", "Pages elsewhere link to these addresses: redirect the frequent ones."},
-	None:  {"NO LINKS", "Nobody followed a link: typed, bookmarked, fetched by a program, or asked for by a scanner."},
+	None:  {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may work, as a wiki's do."},
 }
 
 // WriteText writes what a filter chooses of the report for a terminal: a section for each kind of link, with two lines for
 // each address. Nothing is cut. Whatever the report has, it does nothing to a terminal.
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s since %s\n", plural(r.Links.Own.Count+r.Links.Other.Count+r.Links.None.Count, "404"), r.Since.Local().Format(time.DateTime))
+	inAll := ""
+	if f.link != "" || f.why != "" || f.host != "" {
+		inAll = " in all" // not of what the filter chooses
+	}
+	fmt.Fprintf(&b, "%s%s since %s\n", plural(r.Links.Own.Count+r.Links.Other.Count+r.Links.None.Count, "404"), inAll, r.Since.Local().Format(time.DateTime))
 	for link, t := range r.Links.all() {
 		if t.Count > 0 && (f.link == "" || f.link == linkNames[link]) {
-			fmt.Fprintf(&b, "\n%s: %s, %s\n%s\n\n", headings[link][0], plural(t.Count, "404"), t.Outcomes, headings[link][1])
+			fmt.Fprintf(&b, "\n%s: %s%s, %s\n%s\n\n", headings[link][0], plural(t.Count, "404"), inAll, t.Outcomes, headings[link][1])
 			r.writeSection(&b, f, Link(link))
 		}
 	}
@@ -60,6 +64,9 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 	for _, a := range shown {
 		row(a.times(), a.Last.Local().Format(lastSeen), Printable(a.Host+a.Path))
 		why := a.Outcomes.String()
+		if a.Query {
+			why += "; with a query"
+		}
 		if a.LastLink != "" {
 			why += "; on " + Printable(a.LastLink)
 		}
@@ -90,10 +97,10 @@ func plural(n uint64, noun string) string {
 
 // WriteCSV writes a row for each address, for a spreadsheet. Times are in UTC.
 func (r *Report) WriteCSV(w io.Writer) error {
-	header := append([]string{"link", "host", "path", "count", "overcount"}, outcomeNames[:]...)
+	header := append([]string{"link", "host", "path", "query", "count", "overcount"}, outcomeNames[:]...)
 	rows := [][]string{append(header, "last_link", "first", "last")}
 	for _, a := range r.Addresses {
-		row := []string{a.Link.String(), cell(a.Host), cell(a.Path), fmt.Sprint(a.Count), fmt.Sprint(a.Overcount)}
+		row := []string{a.Link.String(), cell(a.Host), cell(a.Path), fmt.Sprint(a.Query), fmt.Sprint(a.Count), fmt.Sprint(a.Overcount)}
 		for _, n := range a.Outcomes.all() {
 			row = append(row, fmt.Sprint(*n))
 		}

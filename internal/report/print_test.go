@@ -35,7 +35,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 			None: Total{Count: 123456, Floor: 7, Outcomes: Outcomes{Error: 123456}},
 		},
 		Addresses: []Address{
-			{Link: Own, Host: "www.example.com", Path: "/old", Count: 1041, Outcomes: Outcomes{Unanswered: 41, Response: 1000}, LastLink: "https://www.example.com/blog", Last: seen},
+			{Link: Own, Host: "www.example.com", Path: "/old", Count: 1041, Outcomes: Outcomes{Unanswered: 41, Response: 1000}, Query: true, LastLink: "https://www.example.com/blog", Last: seen},
 			{Link: Own, Host: "www.example.com", Path: "/" + long, Count: 1, Outcomes: Outcomes{Unanswered: 1}, LastLink: "https://www.example.com/" + long, Last: seen},
 			{Link: None, Host: "www.example.com", Path: "/wp-login.php", Count: 1009, Overcount: 7, Outcomes: Outcomes{Error: 1002}, LastLink: "https://www.example.com/shop", Last: seen},
 			{Link: None, Path: "urn:x", Count: 8, Overcount: 7, Outcomes: Outcomes{Error: 1}, Last: seen},
@@ -47,14 +47,14 @@ Pages of your own link to these addresses: correct the pages.
 
 `, `
 NO LINKS: 123456 404s, error
-Nobody followed a link: typed, bookmarked, fetched by a program, or asked for by a scanner.
+No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may work, as a wiki's do.
 
 `
 	const full = "There was no room for every address: one that is not here may have been missed up to 7 times.\n"
 	if got, want := text(t, r), head+own+
 		`COUNT  LAST SEEN         ADDRESS
  1041  2026-01-02 03:04  www.example.com/old
-                         1000 response, 41 unanswered; on https://www.example.com/blog
+                         1000 response, 41 unanswered; with a query; on https://www.example.com/blog
     1  2026-01-02 03:04  www.example.com/`+long+`
                          unanswered; on https://www.example.com/`+long+"\n"+none+
 		`    COUNT  LAST SEEN         ADDRESS
@@ -65,7 +65,8 @@ Nobody followed a link: typed, bookmarked, fetched by a program, or asked for by
 `+full; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got, want := text(t, r, "limit", "1", "link", "none", "why", "error"), head+none+
+	inAll := strings.NewReplacer("404s", "404s in all").Replace
+	if got, want := text(t, r, "limit", "1", "link", "none", "why", "error"), inAll(head+none)+
 		`    COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
                              error; on https://www.example.com/shop
@@ -73,7 +74,7 @@ Nobody followed a link: typed, bookmarked, fetched by a program, or asked for by
 `+full; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got, want := text(t, r, "host", "b.test"), head+own+"No address matches.\n"+none+"No address matches.\n"+full; got != want {
+	if got, want := text(t, r, "host", "b.test"), inAll(head+own)+"No address matches.\n"+inAll(none)+"No address matches.\n"+full; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got := text(t, Report{Since: seen}); got != "0 404s since 2026-01-02 03:04:05\n" {
@@ -95,7 +96,7 @@ func TestTextDoesNothingToTheTerminal(t *testing.T) {
 // TestNoCellIsAFormula has what a spreadsheet could compute, even one that splits a line at semicolons.
 func TestNoCellIsAFormula(t *testing.T) {
 	r := Report{Addresses: []Address{
-		{Link: Own, Host: "=1+1", Path: "/x;=1+1,\"", Count: 7, Overcount: 1, Outcomes: Outcomes{1, 2, 3, 0, 0}, LastLink: "https://-2+3/;=1", First: at(1).Add(time.Millisecond), Last: at(2)},
+		{Link: Own, Host: "=1+1", Path: "/x;=1+1,\"", Query: true, Count: 7, Overcount: 1, Outcomes: Outcomes{1, 2, 3, 0, 0}, LastLink: "https://-2+3/;=1", First: at(1).Add(time.Millisecond), Last: at(2)},
 		{Link: None, Host: "-2+3", Path: hostile, Count: 1, First: at(3), Last: at(3)},
 		{Link: None, Path: "@x", Count: 1, First: at(3), Last: at(3)},
 		{Link: None, Path: "+x", Count: 1, First: at(3), Last: at(3)},
@@ -109,9 +110,9 @@ func TestNoCellIsAFormula(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := [][]string{
-		strings.Split("link,host,path,count,overcount,unanswered,error,response,passed,replaceable,last_link,first,last", ","),
-		{"own", "%3D1+1", "/x%3B=1+1,\"", "7", "1", "1", "2", "3", "0", "0", "https://-2+3/%3B=1", "2026-01-02T03:04:01Z", "2026-01-02T03:04:02Z"},
-		{"none", "%2D2+3", "?[2J?????31m???", "1", "0", "0", "0", "0", "0", "0", "", "2026-01-02T03:04:03Z", "2026-01-02T03:04:03Z"},
+		strings.Split("link,host,path,query,count,overcount,unanswered,error,response,passed,replaceable,last_link,first,last", ","),
+		{"own", "%3D1+1", "/x%3B=1+1,\"", "true", "7", "1", "1", "2", "3", "0", "0", "https://-2+3/%3B=1", "2026-01-02T03:04:01Z", "2026-01-02T03:04:02Z"},
+		{"none", "%2D2+3", "?[2J?????31m???", "false", "1", "0", "0", "0", "0", "0", "0", "", "2026-01-02T03:04:03Z", "2026-01-02T03:04:03Z"},
 	}; !reflect.DeepEqual(rows[:3], want) {
 		t.Errorf("got\n%q\nwant\n%q", rows[:3], want)
 	}

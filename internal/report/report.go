@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Outcome is what became of a request for a missing address.
+// Outcome is what came back for a missing address.
 type Outcome uint8
 
 const (
-	Unanswered  Outcome = iota // the page, because nothing answered
-	Error                      // the page, because a handler returned an error with status 404
-	Response                   // the page, in place of a 404 response
-	Passed                     // a 404 response that passed, and that `replace pages` lets pass
-	Replaceable                // a 404 response that passed, and that `replace pages` would have replaced
+	Unanswered  Outcome = iota // no handler answered
+	Error                      // a handler returned an error with status 404
+	Response                   // the page took the place of a 404 response
+	Passed                     // a 404 response that passes
+	Replaceable                // a 404 response that passes, but for dry_run or `replace none` alone
 	NumOutcomes
 )
 
@@ -89,6 +89,7 @@ type Address struct {
 	Link      Link      `json:"link"`
 	Host      string    `json:"host"` // with the port, if there was one; empty for an address such as urn:x
 	Path      string    `json:"path"`
+	Query     bool      `json:"query"` // whether some request had a query, which is not kept
 	Count     uint64    `json:"count"`
 	Overcount uint64    `json:"overcount"` // by how much Count may be too high
 	Outcomes  Outcomes  `json:"outcomes"`  // which add up to Count less Overcount
@@ -133,7 +134,7 @@ func (r *Report) sort() {
 	})
 }
 
-// Printable replaces what would do more to a terminal than print.
+// Printable replaces control characters, and all that is not ASCII.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
