@@ -10,7 +10,7 @@ import (
 
 // pageCounter counts the pages written, by cause and by what led to the address. Its labels have only fixed sets of
 // values, so no client can add a time series. All of them are there from the start: a rate sees the first page, too.
-type pageCounter [report.Response + 1][report.NumLinks]prometheus.Counter
+type pageCounter [report.NumOutcomes][report.NumLinks]prometheus.Counter
 
 // newPageCounter registers caddy_not_found_pages_total, or finds it if another handler of the same config has
 // registered it.
@@ -33,9 +33,9 @@ func newPageCounter(registry *prometheus.Registry) (pageCounter, error) {
 	}
 
 	var counter pageCounter
-	for cause := range counter {
+	for _, cause := range []report.Outcome{report.Unanswered, report.Error, report.Response} {
 		for link := range report.NumLinks {
-			counter[cause][link] = vec.WithLabelValues(report.Outcome(cause).String(), link.String())
+			counter[cause][link] = vec.WithLabelValues(cause.String(), link.String())
 		}
 	}
 	return counter, nil

@@ -132,3 +132,16 @@ func checkKeep(m caddyhttp.ResponseMatcher) error {
 	}
 	return nil
 }
+
+// parseAddress parses the address of a flag as Caddy does, but neither one without a port nor a URL.
+func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
+	addr, err := caddy.ParseNetworkAddress(s)
+	if err != nil {
+		return addr, fmt.Errorf("%s: %q is not an address: %w", flag, s, err)
+	}
+	_, _, port, _ := caddy.SplitNetworkAddress(s)
+	if strings.Contains(s, "://") || port == "" && !addr.IsUnixNetwork() && !addr.IsFdNetwork() {
+		return addr, fmt.Errorf("%s: %q is not an address; write it as host:port, or as in unix//run/caddy.sock", flag, s)
+	}
+	return addr, nil
+}

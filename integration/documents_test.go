@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	goast "go/ast"
 	"go/parser"
 	"go/token"
 	"os"
@@ -190,7 +191,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 }
 
 // TestCodeMapIsTrue compares the picture of the imports in CONTRIBUTING.md with the imports. They go down in it, and
-// nothing below the handler knows Caddy's HTTP handlers.
+// nothing below the handler imports Caddy's HTTP handlers. The calls of the handler's files go down as well.
 func TestCodeMapIsTrue(t *testing.T) {
 	t.Chdir("..")
 	_, picture, _ := strings.Cut(readFile(t, "CONTRIBUTING.md"), "```text\n")
@@ -234,10 +235,62 @@ func TestCodeMapIsTrue(t *testing.T) {
 	if picture != want {
 		t.Errorf("the picture is\n%s\nwant\n%s", picture, want)
 	}
+	callsGoDown(t, regexp.MustCompile("`(\\w+\\.go)`").FindAllStringSubmatch(readFile(t, "CONTRIBUTING.md"), -1))
 	for _, room := range glob(t, "internal/*") {
 		if room != "internal/testcaddy" && !slices.Contains(rooms, room) {
 			t.Errorf("the picture lacks %s", room)
 		}
+	}
+}
+
+// callsGoDown checks that no file of the handler calls a function of one above it in the table.
+func callsGoDown(t *testing.T, rows [][]string) {
+	t.Helper()
+	var files []string
+	for _, row := range rows {
+		if !strings.HasSuffix(row[1], "_test.go") && !slices.Contains(files, row[1]) {
+			files = append(files, row[1])
+		}
+	}
+	sources := slices.DeleteFunc(glob(t, "*.go"), func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	if len(files) != len(sources) {
+		t.Errorf("the table has the files %q, want %q", files, sources)
+	}
+	declaredIn := make(map[string]int) // by names that only one file declares
+	var parsed []*goast.File
+	for i, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, f)
+		for _, d := range f.Decls {
+			if fn, ok := d.(*goast.FuncDecl); ok {
+				name := fn.Name.Name
+				if _, twice := declaredIn[name]; twice || fn.Recv != nil && fn.Name.IsExported() {
+					declaredIn[name] = len(files)
+				} else {
+					declaredIn[name] = i
+				}
+			}
+		}
+	}
+	for i, f := range parsed {
+		goast.Inspect(f, func(n goast.Node) bool {
+			name := ""
+			switch n := n.(type) {
+			case *goast.SelectorExpr:
+				name = n.Sel.Name
+			case *goast.CallExpr:
+				if id, ok := n.Fun.(*goast.Ident); ok {
+					name = id.Name
+				}
+			}
+			if above, ok := declaredIn[name]; ok && above < i {
+				t.Errorf("%s calls %s of %s, which is above it", files[i], name, files[above])
+			}
+			return true
+		})
 	}
 }
 
