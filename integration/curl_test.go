@@ -1,0 +1,44 @@
+//go:build backends
+
+package integration
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestDocumentedCurlStartsOver runs the lines of docs/report.md, over TCP and over a Unix socket.
+func TestDocumentedCurlStartsOver(t *testing.T) {
+	lines := regexp.MustCompile(`(?m)^curl .*-X DELETE.*$`).FindAllString(readFile(t, "../docs/report.md"), -1)
+	if len(lines) != 2 {
+		t.Fatalf("the document has the lines %q, want two", lines)
+	}
+	for _, line := range lines {
+		admin, documented := "127.0.0.1:"+testcaddy.FreePort(t), "localhost:2019"
+		if strings.Contains(line, "--unix-socket") {
+			admin, documented = filepath.Join(t.TempDir(), "admin.sock"), "/run/caddy/admin.sock"
+		}
+		address := admin
+		if documented != "localhost:2019" {
+			address = "unix/" + admin
+		}
+		s := startNotFound(t, "--report", "--admin", address)
+		s.Get(t, "http://a.test/x")
+		curl := exec.Command("sh", "-c", strings.Replace(line, documented, admin, 1))
+		curl.Dir = t.TempDir()
+		if out, err := curl.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", curl, err, out)
+		}
+		if before := prints(t, reportCommand(t, filepath.Join(curl.Dir, "before.json"))); !strings.Contains(before, "a.test/x") {
+			t.Errorf("%s: got\n%s", curl, before)
+		}
+		if after := prints(t, reportCommand(t, "--address", address)); !strings.HasPrefix(after, "0 404s since ") {
+			t.Errorf("after %s: got\n%s", curl, after)
+		}
+	}
+}
