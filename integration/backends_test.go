@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/caddy-notfound/notfound/internal/report"
@@ -228,6 +229,42 @@ func TestDocumentedJq(t *testing.T) {
 				t.Errorf("%s: got %d lines, %v\n%.3000s\nwant %+v", name, len(lines), err, output, want)
 			}
 		}
+	}
+}
+
+// TestCacheInFront has nginx keep what it may, before an application whose 404s are fresh for a minute: as they are, replaced,
+// and replaced with the lines that docs/headers.md has for it.
+func TestCacheInFront(t *testing.T) {
+	t.Chdir("..")
+	asked := make(map[string]int)
+	var mu sync.Mutex
+	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.Host]++
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "theirs")
+	})
+	recipe := recipes(t)["docs/headers.md: Header fields"]
+	s := testcaddy.Start(t, "http://bare.test:0 {\nreverse_proxy "+application+"\n}\nhttp://replaced.test:0 {\nnot_found\nreverse_proxy "+application+"\n}\n"+
+		strings.NewReplacer("example.com", "http://example.com:0", "localhost:9000", application).Replace(recipe))
+	addr := "127.0.0.1:" + testcaddy.FreePort(t)
+	startNginx(t, fmt.Sprintf("proxy_cache_path %s keys_zone=cache:1m;\nserver {\nlisten %s;\nlocation / {\nproxy_pass http://%s;\nproxy_set_header Host $host;\nproxy_cache cache;\nproxy_cache_key $host$uri;\n}\n}", t.TempDir(), addr, s.Addr))
+	awaitListener(t, "nginx", addr)
+	nginx := testcaddy.HTTP11(t, addr)
+	for host, want := range map[string]int{"bare.test": 1, "replaced.test": 20, "example.com": 1} {
+		for range 20 {
+			res := nginx.Get(t, "http://"+host+"/nothing")
+			if isPage := strings.HasPrefix(res.Content, "HTTP ERROR 404"); res.StatusCode != http.StatusNotFound || isPage != (host != "bare.test") {
+				t.Errorf("%s: got %s %s", host, res.Status, res.Content)
+			}
+		}
+		mu.Lock()
+		if asked[host] != want {
+			t.Errorf("%s: of 20 requests, %d reached the application, want %d", host, asked[host], want)
+		}
+		mu.Unlock()
 	}
 }
 
