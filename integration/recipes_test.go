@@ -66,19 +66,19 @@ func recipes(t *testing.T) map[string]string {
 	for _, file := range documents(t) {
 		heading, fence, n := "", "", make(map[string]int)
 		for line := range strings.Lines(readFile(t, file)) {
-			switch {
-			case strings.HasPrefix(line, "```"):
-				if fence = strings.TrimSpace(line); fence == "```caddyfile" {
+			switch text := strings.TrimSpace(line); {
+			case strings.HasPrefix(text, "```") && fence != "":
+				fence = ""
+			case strings.HasPrefix(text, "```"):
+				if fence = text; fence == "```caddyfile" {
 					n[heading]++
 				}
+			case fence == "```caddyfile" && n[heading] > 1:
+				found[fmt.Sprintf("%s: %s, %d", file, heading, n[heading])] += line
 			case fence == "```caddyfile":
-				name := file + ": " + heading
-				if n[heading] > 1 {
-					name += fmt.Sprint(", ", n[heading])
-				}
-				found[name] += line
-			case fence != "```sh" && strings.HasPrefix(line, "#"):
-				heading = strings.TrimSpace(strings.TrimLeft(line, "#"))
+				found[file+": "+heading] += line
+			case fence == "" && strings.HasPrefix(line, "#"):
+				heading = strings.TrimLeft(text, "# ")
 			}
 		}
 	}
@@ -94,20 +94,25 @@ var clients = map[string]http.Header{
 
 // perform has a recipe at work, and does what the lines of its row say.
 func perform(t *testing.T, caddyfile, row string) {
-	var swap, down []string
+	var lines, swap, down []string
 	for line := range strings.Lines(row) {
-		if words := strings.Fields(line); len(words) > 1 && words[0] == "swap" {
-			swap = words[1:]
-		} else if len(words) > 1 && words[0] == "down" {
-			down = words[1:]
+		switch words := append(strings.Fields(line), ""); words[0] {
+		case "swap":
+			swap = words[1 : len(words)-1]
+		case "down":
+			down = words[1 : len(words)-1]
+		case "":
+		default:
+			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
 	s := stage(t, strings.NewReplacer(swap...).Replace(caddyfile), down)
 	var last testcaddy.Response
-	for line := range strings.Lines(row) {
-		asked, want, ok := strings.Cut(strings.TrimSpace(line), " → ")
+	for _, line := range lines {
+		asked, want, ok := strings.Cut(line, " → ")
 		if !ok {
-			continue // empty, or read before
+			t.Errorf("nothing has to come of %q", line)
+			continue
 		}
 		words := strings.Split(asked, " | ")
 		what, host, _ := strings.Cut(words[0], " ")
@@ -263,6 +268,17 @@ func walk(v any, visit func(map[string]any)) {
 	}
 }
 
+// theirFields are those of 404s that are not only HTML, by the last segment of the path.
+var theirFields = map[string]http.Header{
+	"empty":           {"Content-Type": nil},
+	"json":            {"Content-Type": {"application/json"}},
+	"plain":           {"Content-Type": {"text/plain"}},
+	"policy":          {"Content-Type": {"application/json"}, "Content-Security-Policy": {"default-src theirs"}},
+	"designed":        {"X-Error-Page": {"1"}},
+	"german":          {"Content-Language": {"de"}},
+	"german-designed": {"Content-Language": {"de"}, "Set-Cookie": {"designed=1"}},
+}
+
 // standIn is an upstream that says who it is, and answers as the last segment of the path says: ok, or a 404 of its own.
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -272,9 +288,9 @@ func standIn(name string) http.HandlerFunc {
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		kind, _, _ := strings.Cut(path.Base(r.URL.Path), ".")
-		h := w.Header()
-		h.Set("From", name)
-		h.Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("From", name)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		maps.Copy(w.Header(), theirFields[kind])
 		switch kind {
 		case "ok", "index", "healthz":
 			fmt.Fprintf(w, "%s has %s", name, r.URL.Path)
@@ -283,23 +299,8 @@ func standIn(name string) http.HandlerFunc {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		case "empty":
-			h["Content-Type"] = nil
 			w.WriteHeader(http.StatusNotFound)
 			return
-		case "json":
-			h.Set("Content-Type", "application/json")
-		case "policy":
-			h.Set("Content-Type", "application/json")
-			h.Set("Content-Security-Policy", "default-src theirs")
-		case "plain":
-			h.Set("Content-Type", "text/plain")
-		case "designed":
-			h.Set("X-Error-Page", "1")
-		case "german":
-			h.Set("Content-Language", "de")
-		case "german-designed":
-			h.Set("Content-Language", "de")
-			h.Set("Set-Cookie", "designed=1")
 		}
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprintf(w, "%s lacks %s", name, r.URL.Path)
