@@ -3,6 +3,7 @@ package integration
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -283,7 +285,7 @@ var theirFields = map[string]http.Header{
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if i, err := strconv.Atoi(r.Header.Get("X-Recorded")); err == nil {
-			recorded[i].replay(w)
+			recorded()[i].replay(w)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -360,13 +362,15 @@ type recording struct {
 	BodyBytes                           int64 `json:"body_bytes"`
 }
 
-var recorded = func() (all []recording) {
-	content, err := os.ReadFile("testdata/404s.json")
-	if err = errors.Join(err, json.Unmarshal(content, &all)); err != nil {
+//go:embed testdata/404s.json
+var recordings []byte
+
+var recorded = sync.OnceValue(func() (all []recording) {
+	if err := json.Unmarshal(recordings, &all); err != nil {
 		panic(err)
 	}
 	return all
-}()
+})
 
 // replay sends the response, with a field that no page has.
 func (r recording) replay(w http.ResponseWriter) {
@@ -382,7 +386,7 @@ func (r recording) replay(w http.ResponseWriter) {
 // says which responses are pages.
 func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []bool) {
 	t.Helper()
-	for i, r := range recorded {
+	for i, r := range recorded() {
 		header := r.Request.Clone()
 		header.Set("X-Recorded", strconv.Itoa(i))
 		for field := range r.Request {
@@ -402,7 +406,7 @@ func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []boo
 // countByClient counts the recordings that are replaced, kept or added, by their applications and clients.
 func countByClient(replaced, baseline []bool, what string) string {
 	n := make(map[string]int)
-	for i, r := range recorded {
+	for i, r := range recorded() {
 		if map[string]bool{"replaced": replaced[i], "kept": baseline[i] && !replaced[i], "added": replaced[i] && !baseline[i]}[what] {
 			n[strings.FieldsFunc(r.Application, func(r rune) bool { return r == ' ' || r == ':' })[0]+"/"+r.Client]++
 		}
