@@ -279,6 +279,7 @@ var theirFields = map[string]http.Header{
 	"designed":        {"X-Error-Page": {"1"}},
 	"german":          {"Content-Language": {"de"}},
 	"german-designed": {"Content-Language": {"de"}, "Set-Cookie": {"designed=1"}},
+	"french-designed": {"Content-Language": {"fr"}, "Set-Cookie": {"designed=1"}},
 }
 
 // standIn is an upstream that says who it is, and answers as the last segment of the path says: ok, or a 404 of its own.
