@@ -219,6 +219,9 @@ func stage(t *testing.T, caddyfile string, down []string) *staged {
 				}
 			}
 		}
+		if template, ok := m["template"].(string); ok && filepath.IsAbs(template) {
+			m["template"] = "examples/brand/" + filepath.Base(template)
+		}
 		upstreams, _ := m["upstreams"].([]any)
 		transport, _ := m["transport"].(map[string]any)
 		for _, u := range upstreams {
