@@ -27,7 +27,8 @@ import (
 
 const site = "http://127.0.0.1:8080"
 
-// TestMain runs the quickstart, built from the checkout.
+// TestMain runs the quickstart, built from the checkout, and beside it the sites of docs/headers.md with a policy of their
+// own.
 func TestMain(m *testing.M) {
 	code, err := withQuickstart(m.Run)
 	if err != nil {
@@ -47,8 +48,12 @@ func withQuickstart(run func() int) (int, error) {
 	if output, err := exec.Command("go", "build", "-C", "..", "-o", caddy, "./cmd/caddy").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building Caddy: %w\n%s", err, output)
 	}
+	config := filepath.Join(dir, "Caddyfile")
+	if err := writeSites(config); err != nil {
+		return 0, err
+	}
 	var output strings.Builder
-	cmd := exec.Command(caddy, "run", "--config", "examples/quickstart/Caddyfile")
+	cmd := exec.Command(caddy, "run", "--config", config)
 	cmd.Dir, cmd.Stderr = "..", &output
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -65,6 +70,27 @@ func withQuickstart(run func() int) (int, error) {
 			return 0, fmt.Errorf("the quickstart does not answer: %w\n%s", err, output.String())
 		}
 	}
+}
+
+// writeSites writes the Caddyfile: the two sites of the document at the ports 8083 and 8084, and at 8085 one whose policy
+// leaves the page no style.
+func writeSites(file string) error {
+	quickstart, err := os.ReadFile("../examples/quickstart/Caddyfile")
+	if err != nil {
+		return err
+	}
+	headers, err := os.ReadFile("../docs/headers.md")
+	if err != nil {
+		return err
+	}
+	_, section, _ := strings.Cut(string(headers), "## A site with a Content-Security-Policy")
+	sites := string(quickstart)
+	for i, block := range strings.Split(section, "```caddyfile\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		sites += strings.NewReplacer("example.com", fmt.Sprint("http://127.0.0.1:", 8083+i), "localhost:9000", "127.0.0.1:8081").Replace(block)
+	}
+	sites += "http://127.0.0.1:8085 {\nheader Content-Security-Policy \"default-src 'self'\"\nnot_found\n}\n"
+	return os.WriteFile(file, []byte(sites), 0o600)
 }
 
 // view is a way to look at a page.
@@ -245,5 +271,17 @@ func TestPage(t *testing.T) {
 	}
 	if len(backgrounds) != 2 {
 		t.Errorf("light and dark have the backgrounds %v", backgrounds)
+	}
+}
+
+// TestPolicyOfTheSite looks at the page under the policies of docs/headers.md, and under one that leaves it no style.
+func TestPolicyOfTheSite(t *testing.T) {
+	light := view{1000, 560, false, "light"}
+	styled := look(t, site+"/docs/nothing", light).background
+	for port, hasStyle := range map[int]bool{8083: true, 8084: true, 8085: false} {
+		s := look(t, fmt.Sprintf("http://127.0.0.1:%d/nothing", port), light)
+		if !strings.Contains(s.text, "HTTP ERROR 404") || (s.background == styled) != hasStyle || hasStyle && len(s.complaints) > 0 {
+			t.Errorf("port %d: got the background %s, want a style: %t; %q\n%s", port, s.background, hasStyle, s.complaints, s.text)
+		}
 	}
 }

@@ -3,14 +3,18 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -157,6 +161,112 @@ func TestErrorServiceOfNginx(t *testing.T) {
 		header.Get(t, "http://www.example.com/x", forged[0]).WantPage(t, "GET", "http://www.example.com/x", "")
 		query.Get(t, "http://shop.test/404?url=/x").WantPage(t, "GET", "http://shop.test/404?url=/x", "")
 	})
+}
+
+// TestDocumentedJq runs each jq line of docs/report.md on a report with addresses that do harm where they are not text. Some
+// of them only a forged report has.
+func TestDocumentedJq(t *testing.T) {
+	hostile := []string{"/*", "/a/*", "/{uri}", "/a b", "/a\n", "/a\nredir /* https://evil.example", "/a\r", "/..", "/a/../b", "/.git", `/"`, "/`", "/'", "/$(id)", "/%2A",
+		"/\x1b[2J", "/\x00", "/\u2028", "/\t", "/", "//evil.example", "/a#b", "/a?b", "/\\", "*", "", "{", "-n", "/" + strings.Repeat("x", 200), "/" + strings.Repeat("x/", 5000)}
+	plain := []string{"/old", "/old/a.html/", "/~a/_b-c", "/-n", "/" + strings.Repeat("x", 199)}
+	all := append(slices.Clone(hostile), plain...)
+	r := report.Report{Capacity: 1000}
+	add := func(link report.Link, host, path string, count, overcount, passed uint64) {
+		r.Addresses = append(r.Addresses, report.Address{Link: link, Host: host, Path: path, Count: count, Overcount: overcount,
+			Outcomes: report.Outcomes{Error: count - passed, Passed: passed}, LastLink: "https://b.test" + path})
+	}
+	for _, path := range all {
+		add(report.Own, "www.example.com", path, 1, 0, 0)
+		add(report.Other, "www.example.com", path, 2, 0, 0)
+	}
+	add(report.Own, "www.example.com", "/shop/candles", 7, 0, 0)
+	add(report.Other, "www.example.com", "/once", 2, 1, 0)
+	add(report.Other, "www.example.com", "/passed", 3, 0, 1)
+	add(report.Other, "shop.example.com", "/other-host", 3, 0, 0)
+	add(report.None, "www.example.com", "/nobody", 3, 0, 0)
+	r.Links.Own.Count, r.Links.Other.Count, r.Links.None.Count = uint64(len(all)+7), uint64(2*len(all)+8), 3
+	body, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	var comments string
+	for _, path := range plain {
+		comments += "# redir " + path + " /NEW\n"
+	}
+	want := map[string]struct {
+		lines, fields int
+		has           string
+	}{
+		"# the ten most frequent own links": {10, 3, "1\twww.example.com/*\thttps://b.test/*\n"},
+		"# own links by linking page":       {len(all) + 1, 3, "7\t1\thttps://b.test/shop/candles\n"},
+		"# by host":                         {2, 2, fmt.Sprintf("%d\twww.example.com\n3\tshop.example.com\n", 3*len(all)+14)},
+		"# 404s in all":                     {1, 1, fmt.Sprintf("%d\n", 3*len(all)+18)},
+		"# one address over all kinds":      {1, 3, "own\t7\thttps://b.test/shop/candles\n"},
+		"# for redirects on one host":       {len(plain), 1, comments},
+	}
+	for _, block := range strings.Split(readFile(t, "../docs/report.md"), "```sh\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		for _, script := range strings.Split(block, "\n\n") {
+			if !strings.Contains(script, "jq ") {
+				continue
+			}
+			name, _, _ := strings.Cut(strings.SplitN(script, "\n", 2)[0], ":")
+			want, ok := want[name]
+			if !ok {
+				t.Errorf("nothing is asked of %q", name)
+				continue
+			}
+			cmd := exec.Command("sh", "-c", script)
+			cmd.Dir = dir
+			output, err := cmd.CombinedOutput()
+			lines := strings.SplitAfter(strings.TrimSuffix(string(output), "\n"), "\n")
+			if err != nil || len(lines) != want.lines || !strings.Contains(string(output), want.has) ||
+				slices.ContainsFunc(lines, func(line string) bool { return strings.Count(line, "\t") != want.fields-1 }) {
+				t.Errorf("%s: got %d lines, %v\n%.3000s\nwant %+v", name, len(lines), err, output, want)
+			}
+		}
+	}
+}
+
+// TestCacheInFront has nginx keep what it may, before an application whose 404s are fresh for a minute: as they are, replaced,
+// and replaced with the lines that docs/headers.md has for it.
+func TestCacheInFront(t *testing.T) {
+	t.Chdir("..")
+	asked := make(map[string]int)
+	var mu sync.Mutex
+	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.Host]++
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "theirs")
+	})
+	recipe := recipes(t)["docs/headers.md: Header fields"]
+	s := testcaddy.Start(t, "http://bare.test:0 {\nreverse_proxy "+application+"\n}\nhttp://replaced.test:0 {\nnot_found\nreverse_proxy "+application+"\n}\n"+
+		strings.NewReplacer("example.com", "http://example.com:0", "localhost:9000", application).Replace(recipe))
+	addr := "127.0.0.1:" + testcaddy.FreePort(t)
+	startNginx(t, fmt.Sprintf("proxy_cache_path %s keys_zone=cache:1m;\nserver {\nlisten %s;\nlocation / {\nproxy_pass http://%s;\nproxy_set_header Host $host;\nproxy_cache cache;\nproxy_cache_key $host$uri;\n}\n}", t.TempDir(), addr, s.Addr))
+	awaitListener(t, "nginx", addr)
+	nginx := testcaddy.HTTP11(t, addr)
+	for host, want := range map[string]int{"bare.test": 1, "replaced.test": 20, "example.com": 1} {
+		for range 20 {
+			res := nginx.Get(t, "http://"+host+"/nothing")
+			if isPage := strings.HasPrefix(res.Content, "HTTP ERROR 404"); res.StatusCode != http.StatusNotFound || isPage != (host != "bare.test") {
+				t.Errorf("%s: got %s %s", host, res.Status, res.Content)
+			}
+		}
+		mu.Lock()
+		if asked[host] != want {
+			t.Errorf("%s: of 20 requests, %d reached the application, want %d", host, asked[host], want)
+		}
+		mu.Unlock()
+	}
 }
 
 // startNginx runs nginx with some server blocks until the test ends.

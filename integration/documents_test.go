@@ -1,15 +1,11 @@
 package integration
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	goast "go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,52 +16,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
-
-	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddy-notfound/notfound"
-	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
-
-// TestExamplesLoad loads every config in examples/ as `caddy validate` does.
-func TestExamplesLoad(t *testing.T) {
-	t.Chdir("..") // where the paths in the examples begin
-	for _, file := range glob(t, "examples/*/Caddyfile") {
-		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) { validate(t, adaptFile(t, file)) })
-	}
-	t.Run("caddy.json", func(t *testing.T) {
-		config := readFile(t, "examples/json/caddy.json")
-		validate(t, []byte(config))
-		var got, want any
-		if err := errors.Join(json.Unmarshal([]byte(config), &got), json.Unmarshal(adaptFile(t, "examples/json/Caddyfile"), &want)); err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Error("caddy.json is not what its Caddyfile is adapted to; write it again with caddy adapt --pretty")
-		}
-		for _, field := range reflect.VisibleFields(reflect.TypeFor[notfound.Handler]()) {
-			if key, _, ok := strings.Cut(field.Tag.Get("json"), ","); ok && !strings.Contains(config, `"`+key+`":`) {
-				t.Errorf("caddy.json lacks the option %s", key)
-			}
-		}
-	})
-}
-
-// TestDocumentedCaddyfilesLoad loads each Caddyfile in the documents.
-func TestDocumentedCaddyfilesLoad(t *testing.T) {
-	t.Chdir("..")
-	for _, file := range documents(t) {
-		blocks := strings.Split(readFile(t, file), "```caddyfile\n")[1:]
-		if file == "README.md" && len(blocks) == 0 {
-			t.Error("the README has no Caddyfile")
-		}
-		for i, block := range blocks {
-			block, _, _ = strings.Cut(block, "```")
-			block = strings.ReplaceAll(block, "/etc/caddy/404.html", "examples/brand/404.html") // which this machine lacks
-			t.Run(fmt.Sprint(file, " ", i+1), func(t *testing.T) { validate(t, testcaddy.Adapt(t, block)) })
-		}
-	}
-}
 
 // TestLinksLeadSomewhere follows each relative link of the documents, to a file or to a heading, and each path that begins
 // with ../ in a comment of an example. Everything in docs/ and in examples/ can be reached.
@@ -291,21 +242,5 @@ func callsGoDown(t *testing.T, rows [][]string) {
 			}
 			return true
 		})
-	}
-}
-
-func adaptFile(t *testing.T, file string) []byte {
-	t.Helper()
-	return testcaddy.Adapt(t, readFile(t, file))
-}
-
-func validate(t *testing.T, config []byte) {
-	t.Helper()
-	var cfg caddy.Config
-	if err := json.Unmarshal(config, &cfg); err != nil {
-		t.Fatal(err)
-	}
-	if err := caddy.Validate(&cfg); err != nil {
-		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,7 +25,11 @@ func TestHeaderOfPage(t *testing.T) {
 			"X-Content-Type-Options": {"nosniff"}, "Content-Length": {fmt.Sprint(len(res.Content))},
 		}
 		if f == "text/html" {
-			want.Set("Content-Security-Policy", testcaddy.StylePolicy(t, res.Content))
+			policy := testcaddy.StylePolicy(t, res.Content)
+			want.Set("Content-Security-Policy", policy)
+			if hash := regexp.MustCompile(`'sha256-[^']+'`).FindString(policy); !strings.Contains(readFile(t, "../docs/headers.md"), hash) {
+				t.Errorf("docs/headers.md lacks the hash of the page's style, %s", hash)
+			}
 		}
 		if got := res.Undated(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, want %v", f, got, want)
