@@ -85,6 +85,18 @@ http://a.test:PORT {
 	handle_path /mortal/* {
 		import proxy MORTAL
 	}
+	not_found /watched/* {
+		dry_run
+	}
+	handle_path /watched/* {
+		import proxy STEADY
+	}
+	handle_path /within/* {
+		not_found {
+			dry_run
+		}
+		import proxy STEADY
+	}
 }`)
 		l.configs[i] = testcaddy.Adapt(t, testcaddy.Caddyfile(sites, "servers {\nprotocols h1 h2c\ntimeouts {\nread_body_idle 5s\nwrite_idle 5s\nidle 5s\n}\n}",
 			"log default {\noutput discard\n}", "log not_found {\n"+l.logs.Output+"\ninclude http.handlers.not_found\nlevel WARN\n}",
@@ -126,6 +138,7 @@ var kinds = []kind{
 	{"GET", "/nothing", "text"}, {"GET", "/nothing", "template"}, {"POST", "/nothing", "text"}, {"GET", "/files/none", "text"},
 	{"GET", "/steady/length", "text"}, {"POST", "/steady/length", "template"}, {"GET", "/steady/chunked", "template"}, {"GET", "/steady/endless", "text"},
 	{"GET", "/steady/json", "json"}, {"GET", "/steady/stream", "stream"}, {"POST", "/steady/upload", "stream"},
+	{"GET", "/watched/json", "json"}, {"GET", "/watched/stream", "stream"}, {"GET", "/within/length", "text"}, {"GET", "/within/json", "json"},
 	{"GET", "/mortal/length", "text"}, {"GET", "/mortal/chunked", "template"}, {"GET", "/mortal/stream", "stream"},
 }
 
