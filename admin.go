@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// missed is the report of missing addresses. It belongs to the process, not to a config, so that it outlives reloads.
+// missed is the report of missing addresses. It belongs to the process, and outlives config reloads.
 var missed report.Counter
 
 func init() {
@@ -22,10 +22,9 @@ func init() {
 //	GET    /not_found/report?limit=20&link=own&why=response&host=www.example.com
 //	DELETE /not_found/report
 //
-// GET returns the report as JSON: all addresses, or the first `limit` of each kind of link; with `link` only those of this
-// kind (own, other or none), with `why` only those that had this outcome, and with `host` only those of that host, on any port
-// or on the one that it has. It is partial if addresses were left out. DELETE returns the whole report and starts over, in
-// one step.
+// GET returns the report as JSON: all addresses, or those that the parameters choose. `limit` is for each kind of link,
+// `link` is own, other or none, `why` is an outcome, and `host` without a port is on any. The report is partial if
+// addresses were left out. DELETE returns the whole report and starts over, in one step.
 type adminReport struct{}
 
 const reportPath = "/not_found/report"
@@ -54,7 +53,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 		f.Apply(&s)
 		return writeReport(w, s, ok)
 	case http.MethodDelete:
-		if r.URL.RawQuery != "" { // what it left out would be lost
+		if r.URL.RawQuery != "" { // what they left out would be lost
 			return refuse(http.StatusBadRequest, "DELETE takes no parameters, not %q: it returns the whole report and starts over", r.URL.RawQuery)
 		}
 		s, ok := missed.Take()

@@ -13,8 +13,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// answer makes the page, and sends it in the representation that the client asks for. err is the error that it answers, if
-// there is one.
+// answer sends the page in the representation that the client accepts. err is the error that it answers, or nil.
 func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	h := rw.handler
 	rw.decision.decide(cause)
@@ -32,7 +31,7 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	rw.setHeader(rep)
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
-		// an error is of no use: the client is gone
+		// an error means that the client is gone
 		_, _ = rw.ResponseWriter.Write(rep.Body.Bytes())
 	}
 
@@ -41,8 +40,7 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	}
 }
 
-// logPage and logTemplateError are functions of their own because zap's fields would need so much of the stack that many a
-// page made it grow.
+// zap's fields are large: in answer itself, they would make the stack of many a request grow.
 func logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
 	e.Write(
 		zap.Stringer("cause", cause),
@@ -59,12 +57,12 @@ func (h *Handler) logTemplateError(err error) {
 		zap.Error(err))
 }
 
-// setHeader makes the header that of a page. What describes another body goes, whoever set it. A Content-Security-Policy of
-// the site's overrides the one that the representation needs.
+// setHeader sets the header of a page, without the fields of another body. A Content-Security-Policy of the site's
+// overrides the page's.
 func (rw *responseWriter) setHeader(rep page.Representation) {
 	header := rw.Header()
 	if rw.replaced != nil {
-		clear(header) // of what came after the response's header, too: trailers
+		clear(header) // of trailers, too
 		maps.Copy(header, rw.replaced.header)
 	}
 	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesBody(field) })

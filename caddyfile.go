@@ -23,8 +23,8 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
 }
 
-// parseCaddyfile makes the route of a not_found directive. The directives of one block have the same group, so that of those
-// that match, only the first takes effect: the most specific one, as Caddy sorts them.
+// parseCaddyfile makes the route of a not_found directive. The directives of a block share a group, so only the first that
+// matches takes effect. Caddy sorts them, the most specific first.
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	matcherSet, err := h.ExtractMatcherSet()
@@ -40,20 +40,19 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 
 	values := h.NewRoute(matcherSet, nf)
 	if h.IsNamedRoute() {
-		// Caddy merges routes that have neither a matcher nor a route group, and where one route is left, a named route
-		// keeps only its first handler. An empty route that has a group does not merge.
+		// Caddy merges routes without a matcher and a route group. If one route is left, a named route keeps only its
+		// first handler. An empty route with a group does not merge.
 		values = append(values, httpcaddyfile.ConfigValue{Class: "route", Value: caddyhttp.Route{Group: nf.Group}})
 	}
 	return values, nil
 }
 
-// groupOf returns the name of the group of the block that a directive stands in.
-//
-// A block is known by its BlockState: each nested block has a copy to itself, and all sites share one, because a request
-// is for one site. The name is not kept in BlockState, or nested blocks would inherit it.
+// groupOf returns the name of a directive's block. A block is identified by its BlockState map: each nested block has its
+// own copy. All sites share one, because a request is for one site. BlockState itself does not hold the name, because
+// nested blocks would inherit it.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
-	blocks, _ := h.State[key].([]map[string]any) // kept there, so that no other map takes the address of one
+	blocks, _ := h.State[key].([]map[string]any) // kept, so that no other map gets its address
 	i := slices.IndexFunc(blocks, func(block map[string]any) bool {
 		return reflect.ValueOf(block).Pointer() == reflect.ValueOf(h.BlockState).Pointer()
 	})
@@ -84,7 +83,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    dry_run
 //	}
 //
-// All options are optional. Each may be given once, except keep: of several matchers, one match is enough.
+// Every option is optional, and may be given once. keep may be given several times: one match is enough.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
@@ -116,7 +115,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// addKeep adds a response matcher of the option keep, which stands on its line or in a block.
+// addKeep adds a response matcher, on the option's line or in its block.
 func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	matchers := make(map[string]caddyhttp.ResponseMatcher)
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
@@ -127,14 +126,14 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	}
 	if err := checkKeep(matchers["keep"]); err != nil {
 		d.Reset()
-		d.Next() // so that the error has the line of the option
+		d.Next() // the error names the option's line
 		return d.Errf("keep: %v", err)
 	}
 	h.Keep = append(h.Keep, matchers["keep"])
 	return nil
 }
 
-// setOption sets an option. It checks a value without placeholders, because the line is known here.
+// setOption sets an option. It checks a value without placeholders, so that the error has a line.
 func (h *Handler) setOption(name string, args []string) error {
 	switch name {
 	case "formats":
@@ -170,7 +169,7 @@ func (h *Handler) setOption(name string, args []string) error {
 	case len(args) != 1:
 		return fmt.Errorf("option '%s' takes one argument, not %d", name, len(args))
 	case args[0] == "" && name != "context_path":
-		// in JSON, an empty value is an absent one; only for the root context that is the same
+		// JSON omits an empty value, and only for the root context that means the same
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", name)
 	}
 	*o.value = args[0]

@@ -90,8 +90,8 @@ func exportCommand() *cobra.Command {
 	}
 }
 
-// A client that stalls in its request gets its page after readTimeout, and one that stalls in anything holds up the exit of
-// the process for gracePeriod, which is less than `docker stop` and Kubernetes wait.
+// A client that stalls in its request gets its page after readTimeout. A stalled client delays the exit of the process by
+// gracePeriod, less than `docker stop` and Kubernetes wait.
 const (
 	readTimeout = 10 * time.Second
 	gracePeriod = 5 * time.Second
@@ -115,8 +115,8 @@ func cmdNotFound(fl caddycmd.Flags) (int, error) {
 	select {}
 }
 
-// checkUnused refuses an address where something answers. Caddy would listen there as well, and a client, `caddy reload`
-// or `caddy stop` would reach the one or the other.
+// checkUnused refuses an address where something answers. Caddy would share it, and clients, `caddy reload` and `caddy
+// stop` would reach one or the other.
 func checkUnused(flag, address, instead string) error {
 	addr, err := parseAddress(flag, address)
 	if err != nil {
@@ -218,7 +218,7 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	return config, nil
 }
 
-// handlerOfFlags returns the handler with the options that are given, checked as those of the directive are.
+// handlerOfFlags returns a handler with the given options, with the checks of the directive.
 func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
 	h := &Handler{Report: fl.Bool("report")}
 	for _, o := range h.valueOptions() {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// siteFields are what a site says of all its pages, and of its server. Where the page replaces a response, they have the
-// values that they had before the response.
+// siteFields are the site's. Where the page replaces a response, they keep the values from before the response.
 var siteFields = [...]string{"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Link", "Server"}
 
 // describesBody reports whether a header field describes one body, or acts on it. None of them can be true of a

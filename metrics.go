@@ -8,8 +8,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// pageCounter counts the pages written, by cause and by what led to the address. Its labels have only fixed sets of
-// values, so no client can add a time series. All of them are there from the start: a rate sees the first page, too.
+// pageCounter counts pages by cause and by link. Its labels have fixed values, so no client can add a time series. All
+// series exist from the start, so a rate sees the first page.
 type pageCounter [report.NumOutcomes][report.NumLinks]prometheus.Counter
 
 // newPageCounter registers caddy_not_found_pages_total, or finds it if another handler of the same config has

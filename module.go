@@ -37,9 +37,9 @@ func init() {
 // header prefers. Once a page is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or
 // `response`; otherwise it is empty.
 type Handler struct {
-	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders
-	// are supported; where they leave it blank, it is the default. ContextPath would have no effect, so both
-	// together are refused. Default: `No endpoint`, the method, and the missing page of ContextPath.
+	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders are
+	// supported. Where those of a request leave it blank, it is the default; where global ones do, the config does
+	// not load. Not together with ContextPath. Default: `No endpoint`, the method, and the missing page of ContextPath.
 	Message string `json:"message,omitempty"`
 
 	// The path of the application that the page speaks for, for example `/app`. The message on the page
@@ -58,8 +58,8 @@ type Handler struct {
 	// `{http.request.header.X-Original-URI}`: an absolute http or https URL, or a path with its query, which
 	// follows BaseURL or the origin that the client addressed. Placeholders are supported; they are expanded
 	// before the next handler runs. A fragment and user information are cut. If it expands to anything else, or
-	// to nothing, it does not count. It believes whoever sends it: where clients reach this Caddy, too, match
-	// the proxies, for example with `remote_ip`. Default: what the client asked for.
+	// to nothing, the default applies. Not verified: any client that reaches this Caddy can set it, so match the
+	// proxies, for example with `remote_ip`. Default: what the client asked for.
 	URI string `json:"uri,omitempty"`
 
 	// The last line of the page: one line of text. Placeholders are supported.
@@ -72,39 +72,37 @@ type Handler struct {
 	Formats []string `json:"formats,omitempty"`
 
 	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without
-	// a Content-Type, or with HTML, XHTML or plain text, which is what people look at; JSON, images and
-	// the like pass, and so does everything of gRPC. `all`: every one. `none`: none; requests that
-	// nothing answered and 404 errors still get the page. Default: `pages`.
+	// a Content-Type, or with HTML, XHTML or plain text, because people look at them; JSON, images and
+	// the like pass, and so does everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors`).
+	// `all`: every one. `none`: none. Unanswered requests and 404 errors get the page in every mode.
+	// Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
-	// Which 404 responses are never replaced, in any mode: those that one of these matchers matches, for example by
-	// a header field with which an application marks the pages that it designed. One that would match every 404
-	// response, or none, is refused, and so are placeholders. Default: none.
+	// Matchers of 404 responses that are never replaced, in any mode: one match is enough. They match header fields,
+	// for example one that marks an application's designed pages. A matcher of every 404 response, or of none, is
+	// refused, and so are placeholders. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
 	// A file with a Go html/template for the HTML representation, in UTF-8. Its data are `.Heading`, `.URI`,
-	// `.Status`, `.Message` and `.Footer`, and `{{.Placeholder "http.request.uuid"}}` is the value of a Caddy
-	// placeholder, which is empty if it is unknown; within `with` and `range`, it is `$.Placeholder`. The template
-	// is read, and tried on a sample page, when the config loads, and again once the file has changed, which is
-	// looked for once a second at most. If it cannot be used then, the error is logged, and the last good one stays
-	// in use. If it fails for a request, the error is logged and the built-in page is sent. The name takes no
-	// placeholders. Default: the built-in page.
+	// `.Status`, `.Message` and `.Footer`. `{{.Placeholder "http.request.uuid"}}` is the value of a Caddy placeholder,
+	// empty if it is unknown; within `with` and `range`, write `$.Placeholder`. The file is read, and tried on a sample
+	// page, when the config loads and after it has changed (checked once a second at most). If a changed file is
+	// invalid, the error is logged, and the last good template stays. If the template fails for a request, the error
+	// is logged, and the built-in page is sent. The name takes no placeholders. Default: the built-in page.
 	Template string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves
-	// at `/not_found/report` and `caddy not-found report` prints. It is kept in memory, for the whole
-	// process and across config reloads, for at most 1,000 addresses (host and path, without the query and
-	// the fragment) of each kind of link: own, other and none.
-	// Default: false.
+	// at `/not_found/report` and `caddy not-found report` prints. The process keeps it in memory, across config
+	// reloads, with at most 1,000 addresses (host and path, without query and fragment) for each kind of link:
+	// own, other and none. Default: false.
 	Report bool `json:"report,omitempty"`
 
-	// Whether to change nothing: every request is answered as without this handler, and the report counts what the page
-	// would have been for, by this handler's Replace and Keep. It includes Report. Default: false.
+	// Whether to change nothing. Every request is answered as without this handler, and the report counts what the
+	// page would be for, by this handler's Replace and Keep. It includes Report. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 
-	// Of several handlers with the same group, only the outermost takes effect: one that is reached while
-	// another of its group runs just calls the next handler. The Caddyfile gives the directives of a block
-	// the same group, so that of those that match, the first takes effect. Default: none.
+	// A handler with a group only calls the next one while another of its group is already running. The Caddyfile
+	// gives the directives of a block the same group, so the first that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
 	pages   *page.Maker
@@ -120,7 +118,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// optionNames returns the names of the options, as in JSON, in the order of their fields. The group is none: the Caddyfile
+// optionNames returns the names of the options in the order of their fields. The group is not an option: the Caddyfile
 // sets it.
 func optionNames() (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
@@ -168,7 +166,7 @@ func server() string {
 	return "Powered by Caddy " + version
 }
 
-// samplePlaceholders returns the placeholders of a request, to try a template with.
+// samplePlaceholders returns the placeholders of a sample request, for a template.
 func samplePlaceholders() page.Placeholders {
 	r, err := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody)
 	if err != nil {

@@ -21,9 +21,7 @@ type valueOption struct {
 	value *string
 	check func(string) error
 
-	// placeholders says whether they are expanded. The check is for values without them, or with those that a config
-	// expands as a request does.
-	placeholders bool
+	placeholders bool // are expanded; the check is for values without placeholders, or with global ones expanded
 }
 
 // valueOptions returns the options that take one value.
@@ -35,12 +33,11 @@ func (h *Handler) valueOptions() []valueOption {
 		{"uri", &h.URI, page.CheckURI, true},
 		{"footer", &h.Footer, page.CheckLine, true},
 		{"replace", &h.Replace, checkMode, false},
-		{"template", &h.Template, checkNoPlaceholders, false}, // the file is read when the config loads, not by caddy adapt
+		{"template", &h.Template, checkNoPlaceholders, false}, // caddy adapt does not read the file
 	}
 }
 
-// checkOptions checks the options once the config loads. A value whose placeholders are all global is checked with them
-// expanded.
+// checkOptions checks the options when the config loads, with global placeholders expanded.
 func (h *Handler) checkOptions() error {
 	for _, o := range h.valueOptions() {
 		value, known := *o.value, true
@@ -62,7 +59,7 @@ func (h *Handler) checkOptions() error {
 	return h.checkTogether()
 }
 
-// checkTogether refuses options that have no effect together, whichever of them comes later.
+// checkTogether refuses an option that another leaves without effect.
 func (h *Handler) checkTogether() error {
 	if h.Message != "" && h.ContextPath != "" {
 		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
@@ -74,10 +71,10 @@ func (h *Handler) checkTogether() error {
 	return nil
 }
 
-// expandGlobal expands a value whose placeholders are the same for all requests. It returns false if one is not.
+// expandGlobal expands a value's placeholders. It returns false if one depends on the request.
 func expandGlobal(value string) (expanded string, ok bool) {
 	expanded, err := caddy.NewReplacer().ReplaceFunc(value, func(name string, value any) (any, error) {
-		for _, prefix := range [...]string{"env.", "file.", "system."} { // see caddy.NewReplacer; the time is that of a request
+		for _, prefix := range [...]string{"env.", "file.", "system."} { // see caddy.NewReplacer; time is a request's
 			if strings.HasPrefix(name, prefix) {
 				return value, nil
 			}
@@ -110,7 +107,7 @@ func checkMode(mode string) error {
 	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(modes, ", "))
 }
 
-// checkKeep refuses a matcher that matches every 404 response, or none.
+// checkKeep refuses a matcher of every 404 response, or of none.
 func checkKeep(m caddyhttp.ResponseMatcher) error {
 	const instead = "write one as in header X-Error-Page *"
 	switch {
@@ -133,7 +130,7 @@ func checkKeep(m caddyhttp.ResponseMatcher) error {
 	return nil
 }
 
-// parseAddress parses the address of a flag as Caddy does, but neither one without a port nor a URL.
+// parseAddress parses the address of a flag as Caddy does. It refuses a URL, and an address without a port.
 func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
 	addr, err := caddy.ParseNetworkAddress(s)
 	if err != nil {

@@ -171,7 +171,7 @@ func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err er
 	return r, nil
 }
 
-// maxReport is the size of the largest report that is read, in bytes. Three full tables have 2 MiB.
+// maxReport is the size in bytes of the largest report that is read. Three full tables have 2 MiB.
 const maxReport = 64 << 20
 
 func readReport(what string, from io.Reader) (r report.Report, err error) {

@@ -17,10 +17,10 @@ import (
 // returned, so there is a new one for each request.
 type responseWriter struct {
 	exchange
-	siteHeader [len(siteFields)]string // their values on entry, as one line, because header changes values in place
+	siteHeader [len(siteFields)]string // on entry, each field as one line: header changes values in place
 }
 
-// serve calls the next handler. Once its response is replaced, the client gets the page, even if reverse_proxy cannot copy
+// serve calls the next handler. If its response is replaced, the client gets the page, even if reverse_proxy cannot copy
 // the old response to the end, and panics to abort it.
 func (rw *responseWriter) serve(next caddyhttp.Handler) error {
 	for i, field := range siteFields {
@@ -55,8 +55,9 @@ func (rw *responseWriter) begin() {
 	}
 }
 
-// A replaced body is drained, so that the connection to the upstream can be reused. The client waits for that, so it
-// may neither be too long (net/http has the same limit for the rest of a request's body) nor go on for too long.
+// A replaced body is drained, so that the connection to the upstream can be reused. The client waits meanwhile, so a
+// write fails past these limits (net/http has the same for the rest of a request's body). A body that stalls writes
+// nothing, and is not bounded by them.
 const (
 	maxDrained   = 256 << 10 // bytes
 	maxDrainTime = 2 * time.Second
@@ -75,7 +76,7 @@ func (r *replacedResponse) drain(n int) (int, error) {
 
 func (rw *responseWriter) Write(p []byte) (int, error) {
 	if len(p) == 0 {
-		return 0, nil // nothing written is nothing written, and a 404 error may follow
+		return 0, nil // a 404 error may follow
 	}
 	rw.begin()
 	if rw.state == replaced {

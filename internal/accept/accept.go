@@ -1,5 +1,4 @@
-// Package accept chooses one of several offers by an Accept field (RFC 9110, section 12.5.1). It knows media types, and
-// nothing of what is offered.
+// Package accept chooses one of several offers by an Accept field (RFC 9110, section 12.5.1).
 package accept
 
 import (
@@ -23,13 +22,13 @@ type Offer struct {
 type Offers []Offer
 
 // Choose returns the index of the offer that an Accept field asks for. Several lines of the field are joined with
-// commas. A member whose name or weight is invalid is skipped. If no offer is acceptable, one that the client nearly names and does not refuse
-// is chosen, else the first one.
+// commas. A member whose name or weight is invalid is skipped. If no offer is acceptable, Choose returns one that the
+// client nearly names and does not refuse, else the first.
 func (o Offers) Choose(field string) int {
 	if len(o) == 1 || field == "" {
 		return 0
 	}
-	var most [8]preferences // so that no usual number of offers is allocated
+	var most [8]preferences // saves an allocation
 	all := append(most[:0], make([]preferences, len(o))...)
 	for position := int32(0); field != ""; position++ {
 		var member string

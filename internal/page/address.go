@@ -12,15 +12,15 @@ type Asked struct {
 	Method string
 	Target string // the request target, in any of its forms (RFC 9112, section 3.2)
 
-	// URI is what the option uri says, see ExpandURI. An http or https URL with a host, or a path with its query,
-	// counts instead of the target, whatever the method is.
+	// URI is the option uri, see ExpandURI. An http or https URL with a host, or a path with its query, replaces the
+	// target, whatever the method.
 	URI string
 
 	// Scheme and Authority are the origin that the client addressed. The target and URI override them if they have one.
 	Scheme, Authority string
 }
 
-// ExpandURI returns what the option uri says for a request, as Asked takes it.
+// ExpandURI expands the option uri, for Asked.
 func (m *Maker) ExpandURI(placeholders Placeholders) string { return m.uri.of(placeholders) }
 
 // URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one. What is
@@ -60,7 +60,7 @@ func splitURI(address string) (scheme, authority, target string, ok bool) {
 
 // splitTarget splits a request target. In origin-form it has only a path and a query, and in asterisk-form and
 // authority-form nothing. In absolute-form it has a scheme and an authority, without user information; one whose
-// authority is invalid counts as in origin-form, and one like urn:x has no authority. In its path, what stands before an @
+// authority is invalid counts as in origin-form, and one like urn:x has no authority. In its path, what precedes an @
 // is taken for user information, as in http:user:password@www.example.com.
 func splitTarget(method, target string) (scheme, authority, rest string) {
 	switch {

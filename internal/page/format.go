@@ -140,7 +140,7 @@ func writeMarkdown(b *bytes.Buffer, pg Page) {
 		case "footer":
 			b.WriteByte('\n')
 			if c := value[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
-				// what begins a line may begin a list, or another block; a character reference cannot
+				// the first character of a line may begin a block; a character reference cannot
 				write(b, "&#", strconv.Itoa(int(c)), ";")
 				value = value[1:]
 			}
@@ -166,8 +166,8 @@ func canBeAutolink(address string) bool {
 	return ok && uri.IsHTTP(scheme) && !(strings.Contains(address, "&") && strings.Contains(address, ";"))
 }
 
-// markdownEscaper escapes a line of text so that nothing in it is markup, neither in CommonMark nor in what is usually
-// added to it: strikethrough, tables, math, emoji, mentions, and links of what only looks like an address, as www.a.test.
+// markdownEscaper escapes a line of text so that nothing in it is markup, neither in CommonMark nor in common extensions:
+// strikethrough, tables, math, emoji, mentions, and autolinks such as www.a.test.
 var markdownEscaper = func() *strings.Replacer {
 	pairs := []string{"w.", `w\.`, "W.", `W\.`}
 	for c := range strings.SplitSeq("\\`*_[]{}<>#!&~|^=$:@", "") {
@@ -200,7 +200,7 @@ func writeProblem(b *bytes.Buffer, pg Page) {
 	b.WriteString("}\n")
 }
 
-// jsonEscaper escapes a line of text as it stands in a JSON string.
+// jsonEscaper escapes a line of text in a JSON string.
 var jsonEscaper = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
 func writeJSONString(b *bytes.Buffer, s string) { write(b, `"`, jsonEscaper.Replace(s), `"`) }

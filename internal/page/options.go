@@ -13,7 +13,7 @@ import (
 // text is the value of an option.
 type text struct {
 	value string
-	clean func(string) string // for what the placeholders of the value expand to; nil: it has none, and is clean
+	clean func(string) string // of the expanded value; nil: it has no placeholders
 }
 
 func newText(value string, clean func(string) string) text {
@@ -23,8 +23,7 @@ func newText(value string, clean func(string) string) text {
 	return text{value: clean(value)}
 }
 
-// of returns the text for a request. An unknown placeholder stays as it is written. What a placeholder expands to is never
-// expanded again.
+// of returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded again.
 func (t text) of(placeholders Placeholders) string {
 	if t.clean == nil {
 		return t.value
@@ -32,10 +31,9 @@ func (t text) of(placeholders Placeholders) string {
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))
 }
 
-// Each option has a check of its value, in which braces are characters like any others, and a cleaning of what its
-// placeholders expand to for a request.
+// Each option has a check of its value, to which braces are plain characters, and a cleaning of its expanded value.
 
-// CheckContextPath refuses a context path that does not begin with a slash, or that has bytes which a path cannot have.
+// CheckContextPath refuses a context path without a leading slash, or with bytes that a path cannot have.
 func CheckContextPath(s string) error {
 	if s != "" && s[0] != '/' {
 		return fmt.Errorf("%q does not begin with a slash; write it as in %q", s, "/app")
@@ -46,7 +44,7 @@ func CheckContextPath(s string) error {
 	return nil
 }
 
-// cleanContextPath returns a context path without the slash at its end, made safe whatever it is.
+// cleanContextPath makes any text a context path, without a trailing slash.
 func cleanContextPath(s string) string {
 	s = uri.EncodePath(strings.TrimRight(s, "/"))
 	if s != "" && s[0] != '/' {
@@ -55,7 +53,7 @@ func cleanContextPath(s string) string {
 	return s
 }
 
-// CheckBaseURL refuses what is not an http or https URL with a host, perhaps a path, and nothing else.
+// CheckBaseURL accepts an http or https URL with a host, perhaps a path, and nothing else.
 func CheckBaseURL(s string) error {
 	u, err := url.Parse(s)
 	switch {
@@ -79,7 +77,7 @@ func CheckBaseURL(s string) error {
 	return nil
 }
 
-// cleanBaseURL returns a base URL without the slash at its end; it is empty if it cannot be used.
+// cleanBaseURL returns a base URL without a trailing slash, or nothing if it is invalid.
 func cleanBaseURL(s string) string {
 	if CheckBaseURL(s) != nil {
 		return ""
@@ -87,7 +85,7 @@ func cleanBaseURL(s string) string {
 	return strings.TrimRight(s, "/")
 }
 
-// CheckURI refuses what is neither an http or https URL with a host, nor a path, each perhaps with a query.
+// CheckURI accepts an http or https URL with a host, or a path, each perhaps with a query.
 func CheckURI(s string) error {
 	target := s
 	if scheme, _, rest, ok := uri.Split(s); ok && uri.IsHTTP(scheme) {

@@ -1,5 +1,4 @@
-// Package page makes the 404 page: its five fields, from what was asked and from the options, and the representations in
-// which it is sent.
+// Package page makes the 404 page: its five fields, from the request and the options, and its representations.
 //
 // Every unknown address has the same page. It names the address that was asked for, and in its message the missing page
 // of the application that it speaks for:
@@ -25,8 +24,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// Options are what pages are made of, apart from what is asked. Message, ContextPath, BaseURL, URI and Footer may have
-// placeholders. A value that the option's check would refuse is made safe.
+// Options are those of the handler. Message, ContextPath, BaseURL, URI and Footer may have placeholders. A value that
+// the option's check would refuse is made safe.
 type Options struct {
 	Message     string // empty, or blank for a request: the one that names the context path
 	ContextPath string // of the application that the page speaks for; empty: the root context
@@ -34,14 +33,14 @@ type Options struct {
 	URI         string // the address that was asked for, see Asked; empty: the request target
 	Footer      string // the last line; empty, or blank for a request: Server
 
-	// Server is the footer where there is no other: a line that names the server and its version.
+	// Server is the default footer: a line that names the server and its version.
 	Server string
 
 	// Formats are the names of the representations on offer, the preferred one first; none: all of them.
 	Formats []string
 
 	// Template is the file of an html/template for the HTML representation; empty: the built-in page. It is tried with
-	// the placeholders of Sample. If the file changes, Logger gets the errors.
+	// the placeholders of Sample. When the file changes, Logger says so.
 	Template string
 	Sample   Placeholders
 	Logger   *zap.Logger
@@ -70,8 +69,8 @@ type Page struct {
 	placeholders Placeholders
 }
 
-// Placeholder returns the value of one of Caddy's placeholders, for a template. One that is unknown is empty. The name may
-// have its braces.
+// Placeholder returns the value of one of Caddy's placeholders, for a template. An unknown one is empty. Braces around the
+// name are dropped.
 func (pg Page) Placeholder(name string) string {
 	value, _ := pg.placeholders.GetString(strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}"))
 	return strings.ToValidUTF8(value, "\uFFFD")
@@ -186,10 +185,10 @@ type Representation struct {
 	TemplateError error
 }
 
-// bodies are used again: the built-in HTML page is long beside what else a request allocates.
+// bodies are reused: the built-in HTML page is longer than everything else that a request allocates.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// Free gives the body back for another page. One that grew over a very long address is left to the garbage collector.
+// Free releases the body for another page. One that grew for a very long address is left to the garbage collector.
 func (r *Representation) Free() {
 	if r.Body.Cap() <= 64<<10 {
 		r.Body.Reset()

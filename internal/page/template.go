@@ -46,8 +46,8 @@ func loadTemplate(file string, sample Page, logger *zap.Logger) (*fileTemplate, 
 	return t, t.load()
 }
 
-// latest returns the template as it is in the file, if that can be used. One request at a time looks; the others go on
-// with the template that is there.
+// latest returns the template of the file, or the last good one. One request at a time looks at the file; the others do
+// not wait.
 func (t *fileTemplate) latest() *template.Template {
 	if t.mu.TryLock() {
 		defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *fileTemplate) look() {
 	t.logger.Info("the changed template is in use", zap.String("template", t.file))
 }
 
-// load reads the file, which takes the place of the template if it can be used.
+// load reads the file, and uses it if it is valid.
 func (t *fileTemplate) load() error {
 	var err error
 	if t.read, err = os.Stat(t.file); err != nil {
@@ -109,8 +109,8 @@ func (t *fileTemplate) load() error {
 	return nil
 }
 
-// singleBraces matches one of Caddy's placeholders, written as in a Caddyfile, between actions. With a dollar sign, it
-// is one of a script's.
+// singleBraces matches one of Caddy's placeholders in single braces, as in a Caddyfile, outside of actions. ${…} is a
+// script's.
 var (
 	actions      = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
 	singleBraces = regexp.MustCompile(`(?:^|[^$])(\{(http|env|system|err|header|cookie|query|vars)(\.[\w.-]+)\})`)
@@ -127,7 +127,7 @@ func render(body *bytes.Buffer, t *template.Template, pg Page) error {
 	return nil
 }
 
-// explain adds to an error of html/template what to look for.
+// explain adds a hint to an error of html/template.
 func explain(err error) error {
 	text := err.Error()
 	hint := ""

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is kept of an address and of a link has bounds, so that a Counter has one: 2 MiB in all.
+// Bounds of a Counter: 2 MiB in all.
 const (
 	capacity = 1000 // addresses of each kind of link
 	maxKey   = 240  // bytes of a host and a path

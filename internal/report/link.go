@@ -49,19 +49,18 @@ func withoutPort(authority string) string {
 	return authority
 }
 
-// sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. A fragment
-// may have been sent with the path, or only with the Referer.
+// sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. The request
+// and the Referer may each have a fragment.
 func sameTarget(onPage, target string) bool {
 	onPage, target = strings.TrimPrefix(onPage, "/"), strings.TrimPrefix(target, "/")
-	same := func(target string) bool { // what is longer is not worth encoding
+	same := func(target string) bool { // encoding shortens nothing
 		return len(target) <= len(onPage) && uri.EncodeTarget(target) == onPage
 	}
 	alone, _, cut := strings.Cut(target, "#")
 	return same(target) || cut && same(alone)
 }
 
-// appendLink appends a Referer without its query, fragment and user information. It appends nothing where LinkOf finds no
-// link.
+// appendLink appends a Referer without its query, fragment and user information, or nothing if it is no link.
 func appendLink(b []byte, referer string) []byte {
 	scheme, authority, path, ok := splitReferer(referer)
 	if !ok {
@@ -86,9 +85,8 @@ func appendKey(b []byte, host, path string) []byte {
 	return append(b, uri.CutEncoded(withoutQuery(path), maxKey-len(b))...)
 }
 
-// withoutQuery returns a path without its query and fragment. On a page, where a # cannot stand, the fragment of a request
-// target or of a Referer begins with %23. A path may have that as well, and is cut there, too: what looks like a fragment
-// may be as secret as one.
+// withoutQuery returns a path without its query and fragment. On a page, a # is encoded as %23, so a path is cut there as
+// well: it may be a fragment, with a secret.
 func withoutQuery(path string) string {
 	for _, begins := range [...]string{"?", "#", "%23"} {
 		path, _, _ = strings.Cut(path, begins)

@@ -70,7 +70,7 @@ func Merge(reports ...Report) (Report, error) {
 	return merged, nil
 }
 
-// compareKeys compares what makes an address one.
+// compareKeys compares the link, the host and the path.
 func compareKeys(a, b *Address) int {
 	return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path))
 }
@@ -83,12 +83,12 @@ func (o *Outcomes) add(more *Outcomes) {
 
 func earliest(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// Parse reads a report in JSON. It refuses one of another version, and one that cannot be merged. Whatever the numbers are,
-// what it returns does nothing to a terminal.
+// Parse reads a report in JSON. It refuses one of another version, one that cannot be merged, and control characters. It
+// does not verify the numbers.
 func Parse(body []byte) (Report, error) {
 	var read struct {
 		Report
-		Links struct{ Own, Other, None *Total } `json:"links"` // in place of the report's, to see which are missing
+		Links struct{ Own, Other, None *Total } `json:"links"` // hides the report's, so that none is missing silently
 	}
 	if !json.Valid(body) {
 		return Report{}, json.Unmarshal(body, &read) // which says why, and quotes what it names
@@ -107,7 +107,7 @@ func Parse(body []byte) (Report, error) {
 	return r, r.check()
 }
 
-// check refuses a report that lacks addresses, and so cannot be merged, and one that could do something to a terminal.
+// check refuses a report that lacks addresses, and so cannot be merged, and one with control characters.
 func (r *Report) check() error {
 	switch {
 	case r.Capacity < 1:
@@ -115,7 +115,7 @@ func (r *Report) check() error {
 	case r.Partial:
 		return errors.New("it is partial, because a limit or a filter left addresses out; give the whole report")
 	}
-	var missing [NumLinks]uint64 // by how much the addresses do not add up to the count
+	var missing [NumLinks]uint64 // what the addresses do not add up to
 	for link, t := range r.Links.all() {
 		missing[link] = t.Count
 	}

@@ -17,8 +17,8 @@ var headings = [NumLinks][2]string{
 	None:  {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may work, as a wiki's do."},
 }
 
-// WriteText writes what a filter chooses of the report for a terminal: a section for each kind of link, with two lines for
-// each address. Nothing is cut. Whatever the report has, it does nothing to a terminal.
+// WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two lines for
+// each address. Nothing is cut. Control characters are replaced.
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""
@@ -109,8 +109,8 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	return csv.NewWriter(w).WriteAll(rows)
 }
 
-// cell makes a part of a URL safe for a spreadsheet, which takes what begins with one of =+-@ for a formula, and may split
-// a line at a semicolon, after which another one would begin.
+// cell makes a part of a URL safe for a spreadsheet, to which a cell that begins with one of =+-@ is a formula, and a
+// semicolon may begin a cell.
 func cell(s string) string {
 	if s != "" && strings.IndexByte("=+-@", s[0]) >= 0 {
 		s = fmt.Sprintf("%%%02X%s", s[0], s[1:])

@@ -2,7 +2,7 @@
 // a time, in memory that is bounded whatever clients send. What it has counted is a [Report]: in JSON, as text for a
 // terminal, or in CSV. Reports of many counters become one with [Merge], and a [Filter] chooses addresses of it.
 //
-// The package knows addresses and links. It knows neither requests nor Caddy.
+// The package does not import net/http or Caddy.
 package report
 
 import (
@@ -30,7 +30,7 @@ var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passe
 // String returns the name that people read, for example unanswered.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Link is a kind of link by which a client came to a missing address.
+// Link is the kind of link that led to a missing address.
 type Link uint8
 
 const (
@@ -111,7 +111,7 @@ func (o *Outcomes) all() [NumOutcomes]*uint64 {
 	return [...]*uint64{&o.Unanswered, &o.Error, &o.Response, &o.Passed, &o.Replaceable}
 }
 
-// String says what the outcomes were, most of them first, with numbers if they were not all alike.
+// String lists the outcomes, the most frequent first, with their counts if there are several.
 func (o Outcomes) String() string {
 	kinds, all := []Outcome{Unanswered, Error, Response, Passed, Replaceable}, o.all()
 	slices.SortStableFunc(kinds, func(a, b Outcome) int { return cmp.Compare(*all[b], *all[a]) })

@@ -1,5 +1,4 @@
-// Package uri knows the parts of a URI and which bytes they may have (RFC 3986), and makes what a client sends safe to
-// write into one.
+// Package uri splits URIs, checks the bytes of their parts (RFC 3986), and percent-encodes the others.
 package uri
 
 import (
@@ -103,8 +102,8 @@ func IsHTTP(scheme string) bool {
 	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
-// ValidAuthority reports whether s is a host with an optional port (RFC 3986, section 3.2). It may not have
-// percent-encoding, which in a Host can only hide something.
+// ValidAuthority reports whether s is a host with an optional port (RFC 3986, section 3.2). It refuses
+// percent-encoding, which has no use in a Host but to hide something.
 func ValidAuthority(s string) bool {
 	if strings.HasPrefix(s, "[") {
 		host, port, ok := strings.Cut(s[1:], "]")
