@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// exchange is a request at a handler, and what becomes of it. It judges what the next handler writes: the handler's
-// writer obeys, and that of a dry run does not.
+// exchange is a request at a handler. It judges what the next handler writes. The handler's writer obeys, and a dry run's
+// does not.
 type exchange struct {
 	caddyhttp.ResponseWriterWrapper
 	handler *Handler // its configuration
@@ -32,12 +32,12 @@ type exchange struct {
 	outer    *exchange // of the handler around this one
 }
 
-// state is what has become of a response.
+// state is the state of a response.
 type state uint8
 
 const (
 	pending  state = iota // nothing is sent
-	bare                  // nothing but the status of the error that an error route is for, and that is not sent
+	bare                  // the handled error's status came, and nothing else; it is not sent
 	passed                // the next handler answers
 	replaced              // the page takes the place of the next handler's response
 )
@@ -184,8 +184,8 @@ func isForPeople(method string, header http.Header) bool {
 	return header.Get("Content-Length") == "0" && method != http.MethodHead && !strings.HasPrefix(mediaType, "application/grpc")
 }
 
-// isUnanswered reports whether a 200 stands for no answer at all: templates and replace-response write one for an empty
-// buffer. A body that follows implies it.
+// isUnanswered reports whether a 200 means that nothing answered: templates and replace-response write one for an empty
+// buffer. A body that follows implies the 200.
 func (x *exchange) isUnanswered() bool {
 	length := x.Header().Get("Content-Length")
 	return (length == "" || length == "0") && x.request.isUnhandled()
@@ -203,8 +203,8 @@ func (x *exchange) isBareStatus() bool {
 		(!x.isKept(header) || x.isKept(before))
 }
 
-// replace has the page take the place of the response. Nothing of it is sent from now on. The header is kept as it is
-// now, because what the handler sets later are trailers.
+// replace puts the page in the place of the response, which is not sent. The header is kept as it is now: what the
+// handler sets later are trailers.
 func (x *exchange) replace(cause report.Outcome) {
 	x.state = replaced
 	x.replaced = &replacedResponse{cause: cause, header: x.Header().Clone(), deadline: time.Now().Add(maxDrainTime)}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -140,6 +141,15 @@ func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
 		if err != nil || rec.Body.String() != "theirs" {
 			t.Errorf("got %q, %v, want the response that the inner one lets pass", rec.Body, err)
 		}
+	}
+}
+
+// TestDecisionPrintsNothing names the placeholder by which the handlers of a request share their decision.
+func TestDecisionPrintsNothing(t *testing.T) {
+	w := httptest.NewRecorder()
+	err := serve(provision(t, &Handler{Footer: "x{http.not_found.decision}y"}), w, "GET", "/x", testcaddy.EndOfChain)
+	if err != nil || !strings.HasSuffix(w.Body.String(), "\nxy\n") {
+		t.Errorf("got %q, %v", w.Body, err)
 	}
 }
 

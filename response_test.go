@@ -43,22 +43,24 @@ func (w *fakeWriter) EnableFullDuplex() error                       { return w.c
 
 // TestWriterKeepsItsInterfaces uses everything that the underlying writer implements.
 func TestWriterKeepsItsInterfaces(t *testing.T) {
-	underlying := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
-	err := serve(provision(t, &Handler{}), underlying, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
-		rc := http.NewResponseController(w)
-		err := errors.Join(rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{}), rc.EnableFullDuplex(),
-			w.(http.Pusher).Push("/style.css", nil), rc.Flush())
-		w.(http.Flusher).Flush()
-		_, copyErr := io.Copy(w, io.LimitReader(testcaddy.Endless{}, 10)) // a reader without WriteTo
-		_, _, hijackErr := w.(http.Hijacker).Hijack()
-		return errors.Join(err, copyErr, hijackErr)
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	want := "SetReadDeadline, SetWriteDeadline, EnableFullDuplex, Push /style.css, Flush, Flush, ReadFrom, Hijack"
-	if got := strings.Join(underlying.calls, ", "); got != want {
-		t.Errorf("got the calls %s, want %s", got, want)
+	for _, h := range []*Handler{{}, {DryRun: true}} {
+		underlying := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
+		err := serve(provision(t, h), underlying, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+			rc := http.NewResponseController(w)
+			err := errors.Join(rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{}), rc.EnableFullDuplex(),
+				w.(http.Pusher).Push("/style.css", nil), rc.Flush())
+			w.(http.Flusher).Flush()
+			_, copyErr := io.Copy(w, io.LimitReader(testcaddy.Endless{}, 10)) // a reader without WriteTo
+			_, _, hijackErr := w.(http.Hijacker).Hijack()
+			return errors.Join(err, copyErr, hijackErr)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		want := "SetReadDeadline, SetWriteDeadline, EnableFullDuplex, Push /style.css, Flush, Flush, ReadFrom, Hijack"
+		if got := strings.Join(underlying.calls, ", "); got != want {
+			t.Errorf("dry run: %v: got the calls %s, want %s", h.DryRun, got, want)
+		}
 	}
 }
 
@@ -73,16 +75,18 @@ func TestWriterFlushesAndHijacksAsTheOneBelow(t *testing.T) {
 	} {
 		_, isFlusher := below.(http.Flusher)
 		_, isHijacker := below.(http.Hijacker)
-		err := serve(provision(t, &Handler{}), below, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
-			_, flushes := w.(http.Flusher)
-			_, hijacks := w.(http.Hijacker)
-			if flushes != isFlusher || hijacks != isHijacker {
-				t.Errorf("%s: it is a Flusher: %v, a Hijacker: %v", name, flushes, hijacks)
+		for _, h := range []*Handler{{}, {DryRun: true}} {
+			err := serve(provision(t, h), below, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+				_, flushes := w.(http.Flusher)
+				_, hijacks := w.(http.Hijacker)
+				if flushes != isFlusher || hijacks != isHijacker {
+					t.Errorf("%s: it is a Flusher: %v, a Hijacker: %v", name, flushes, hijacks)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
 			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -181,7 +181,7 @@ type Representation struct {
 	Policy      string        // the Content-Security-Policy that it needs; empty: none
 	Body        *bytes.Buffer // until it is freed
 
-	// TemplateError says why the built-in page stands in for the user's template; nil: it does not.
+	// TemplateError is why the built-in page replaces the user's template, or nil.
 	TemplateError error
 }
 

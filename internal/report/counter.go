@@ -127,7 +127,7 @@ func (t *table) add(key, link []byte, query bool, o Outcome, now int64, room int
 }
 
 // admit makes room for a new address, and returns the index of its slot. Once the table is full, the address begins with
-// the lowest count that there is, of which it may have had any part.
+// the lowest count, and may have had any part of it.
 func (t *table) admit(key string, now int64, room int) (i int) {
 	if t.index == nil {
 		t.index = make(map[string]int, room)

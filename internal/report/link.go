@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// LinkOf returns the kind of link that a Referer stands for. The host and the target, a path with its query, are those of
+// LinkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of
 // the missing address as they are on the page; addressed is the host that the client addressed. A Referer with either host
 // is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed
 // that. A Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
