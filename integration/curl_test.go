@@ -42,3 +42,20 @@ func TestDocumentedCurlStartsOver(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentedJqOfTheAccessLog runs the line of examples/monitoring/README.md on the log that Caddy writes.
+func TestDocumentedJqOfTheAccessLog(t *testing.T) {
+	_, script, _ := strings.Cut(readFile(t, "../examples/monitoring/README.md"), "```\njq ")
+	script, _, _ = strings.Cut(script, "```")
+	dir := t.TempDir()
+	s := testcaddy.Start(t, "http://a.test:0 {\nlog {\noutput file "+filepath.Join(dir, "access.log")+"\n}\nlog_append not_found {http.not_found.cause}\nnot_found\nrespond /fine fine\n}")
+	s.Get(t, "http://a.test/x?$(id)", "Referer: http://b.test/")
+	s.Get(t, "http://a.test/x?$(id)", "Referer: http://b.test/")
+	s.Get(t, "http://a.test/fine")
+	eventually(t, "jq counts what is missed", func() bool {
+		jq := exec.Command("sh", "-c", "jq "+script)
+		jq.Dir = dir
+		out, err := jq.CombinedOutput()
+		return err == nil && strings.TrimSpace(string(out)) == "2 unanswered\ta.test/x?$(id)\thttp://b.test/"
+	})
+}
