@@ -241,7 +241,7 @@ func FuzzHandler(f *testing.F) {
 		if got != cause {
 			t.Errorf("got the cause %q, want %q", got, cause)
 		}
-		if counted := strings.Replace(outcomes.Links.None.Outcomes.String(), "replaceable", "response", 1); cause != "" && counted != cause {
+		if counted := strings.Replace(outcomes.Links.None.Outcomes.String(), "replaceable", "response", 1); counted != cause && (cause != "" || without.panic == nil && counted != "passed") {
 			t.Errorf("a dry run counts %q, want %q", counted, cause)
 		}
 		if !slices.Equal(with.sent, want.sent) || with.err != want.err || with.panic != want.panic {

@@ -119,6 +119,22 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 	}
 }
 
+// TestDryRunEnds has a plugin call a dry run twice for one request, and discard what came of it the first time.
+func TestDryRunEnds(t *testing.T) {
+	h := provision(t, &Handler{DryRun: true, Group: "a"})
+	missed.Take()
+	w := httptest.NewRecorder()
+	r := prepare(w, httptest.NewRequest(http.MethodGet, "/x", nil))
+	for _, status := range []int{http.StatusGone, http.StatusNotFound} {
+		_ = h.ServeHTTP(httptest.NewRecorder(), r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+			return caddyhttp.Error(status, nil)
+		}))
+	}
+	if got, _ := missed.Snapshot(); len(got.Addresses) != 1 {
+		t.Errorf("got %+v, want one address", got.Addresses)
+	}
+}
+
 // TestErrorOfAnAdminAPIIsPrintable has bytes that act on a terminal in what an admin API answers.
 func TestErrorOfAnAdminAPIIsPrintable(t *testing.T) {
 	const acts = "\x1b[2J\x1b]0;x\x07\u009b31m"

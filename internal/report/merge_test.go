@@ -274,11 +274,12 @@ func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 		"\x1b[2J":                           "invalid character '\\x1b'",
 		"{} {}":                             "invalid character '{' after top-level value",
 		`{"error": "no not_found handler"}`: other + `json: unknown field "error"`,
-		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[]}`: other + "it lacks a kind of link",
-		with(`"passed":0,`, `"passed":0,"kept":0,`):                       other + `json: unknown field "kept"`,
-		with(`"link":"own"`, `"link":"mine"`):                             other + `link: "mine" is not a kind of link; it is own, other or none`,
-		with(`"count":7`, `"count":-7`):                                   other + "json: cannot unmarshal number -7",
-		with(`2026-01-02T03:04:01Z`, `\u001b[2J`):                         other + "parsing time",
+		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[]}`:                                                       other + "it lacks a kind of link",
+		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[],"links":{"own":{},"none":{}}}`:                          other + "it lacks a kind of link",
+		with(`"passed":0,`, `"passed":0,"kept":0,`):                                                                             other + `json: unknown field "kept"`,
+		with(`"link":"own"`, `"link":"mine"`):                                                                                   other + `link: "mine" is not a kind of link; it is own, other or none`,
+		with(`"count":7`, `"count":-7`):                                                                                         other + "json: cannot unmarshal number -7",
+		with(`2026-01-02T03:04:01Z`, `\u001b[2J`):                                                                               other + "parsing time",
 		with(`,"none":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0}}`, ``): other + "it lacks a kind of link",
 	} {
 		if _, err := Parse([]byte(body)); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
