@@ -162,8 +162,8 @@ func parseMediaRange(member string) (r mediaRange, ok bool) {
 }
 
 // parseQuality parses a weight (RFC 9110, section 12.4.2), in thousandths; further digits count for nothing. The zero
-// before the dot may be missing, as Java's HttpURLConnection leaves it out. The frame of strconv.ParseFloat would make
-// the stack of a request over HTTP/2 grow, which takes 7% of a page.
+// before the dot may be missing, as Java's HttpURLConnection leaves it out. strconv.ParseFloat grows the stack, which
+// costs 7% of the time of a page over HTTP/2.
 func parseQuality(s string) (thousandths int32, ok bool) {
 	whole, fraction, _ := strings.Cut(s, ".")
 	if whole != "0" && whole != "1" && (whole != "" || fraction == "") {
@@ -182,11 +182,15 @@ func parseQuality(s string) (thousandths int32, ok bool) {
 }
 
 // cutUnquoted cuts s around the first separator that is not in a quoted string, and trims what is before it (RFC 9110,
-// section 5.6.3).
+// sections 5.6.3 and 5.6.4).
 func cutUnquoted(s string, separator byte) (before, after string) {
 	end := 0
 	for quoted := false; end < len(s) && (quoted || s[end] != separator); end++ {
-		quoted = quoted != (s[end] == '"')
+		if s[end] == '"' {
+			quoted = !quoted
+		} else if quoted && s[end] == '\\' && end+1 < len(s) {
+			end++ // a quoted pair
+		}
 	}
 	return strings.TrimSpace(s[:end]), s[min(end+1, len(s)):]
 }
