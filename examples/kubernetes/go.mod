@@ -4,8 +4,11 @@ go 1.26.0
 
 require (
 	k8s.io/api v0.37.2
+	k8s.io/pod-security-admission v0.37.2
 	sigs.k8s.io/yaml v1.6.0
 )
+
+require k8s.io/component-base v0.37.2 // indirect
 
 require (
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect

@@ -1,4 +1,4 @@
-// Package kubernetes checks the manifests. It is a module of its own, so that the plugin's go.mod knows nothing of
+// Package kubernetes checks the manifests. It is a module of its own, so that the plugin does not depend on
 // Kubernetes.
 package kubernetes
 
@@ -11,11 +11,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// TestManifests decodes each object strictly, and looks at what refers to what.
+// TestManifests decodes each object strictly. It checks what refers to what, and what the pod may do.
 func TestManifests(t *testing.T) {
 	var deployment appsv1.Deployment
 	var service corev1.Service
@@ -38,6 +40,20 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	container := pod.Spec.Containers[0]
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	if result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
+		t.Errorf("the restricted Pod Security Standard forbids the pod: %s", result.ForbiddenDetail())
+	}
+	if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
+		t.Error("the pod has a service account token")
+	}
+	if readOnly := container.SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
+		t.Error("the pod can write files")
+	}
 	if !slices.Contains(container.Args, container.ReadinessProbe.HTTPGet.Path) {
 		t.Errorf("the probe asks for %s, which %q does not answer", container.ReadinessProbe.HTTPGet.Path, container.Args)
 	}
