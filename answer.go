@@ -31,30 +31,47 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	rw.setHeader(rep)
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
-		// an error means that the client is gone
-		_, _ = rw.ResponseWriter.Write(rep.Body.Bytes())
+		_, _ = rw.ResponseWriter.Write(rep.Body.Bytes()) // an error means that the client is gone
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		logPage(e, cause, asked.Method, p.URI, rep.Format, err)
+		rw.logPage(e, cause, asked.Method, p.URI, rep.Format, err)
 	}
 }
 
-// zap's fields are large: in answer itself, they would make the stack of many a request grow.
-func logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
+// logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
+func (rw *responseWriter) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
+	replaced := zap.Skip()
+	if rw.replaced != nil {
+		replaced = zap.String("replaced_content_type", rw.replaced.header.Get("Content-Type"))
+	}
 	e.Write(
 		zap.Stringer("cause", cause),
 		zap.String("method", method),
 		zap.String("uri", uri),
 		zap.String("format", format),
+		replaced,
 		zap.Error(err),
 	)
 }
 
+// logPassed logs why a 404 response has passed, unless an inner handler has decided, which logs it.
+func (rw *responseWriter) logPassed() {
+	e := rw.handler.logger.Check(zapcore.DebugLevel, "a 404 response passes")
+	if e == nil || rw.reason == reasonInner {
+		return
+	}
+	asked := rw.request.asked()
+	e.Write(
+		zap.Stringer("reason", rw.reason),
+		zap.String("method", asked.Method),
+		zap.String("uri", rw.handler.pages.URI(&asked, rw.request.replacer)),
+		zap.String("content_type", rw.Header().Get("Content-Type")),
+	)
+}
+
 func (h *Handler) logTemplateError(err error) {
-	h.logger.Error("rendering the template; sending the built-in page instead",
-		zap.String("template", h.Template),
-		zap.Error(err))
+	h.logger.Error("rendering the template; sending the built-in page instead", zap.String("template", h.Template), zap.Error(err))
 }
 
 // setHeader sets the header of a page, without the fields of another body. A Content-Security-Policy of the site's

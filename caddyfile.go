@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -23,8 +24,7 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
 }
 
-// parseCaddyfile makes the route of a not_found directive. The directives of a block share a group, so only the first that
-// matches takes effect. Caddy sorts them, the most specific first.
+// parseCaddyfile makes the route of a not_found directive.
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	matcherSet, err := h.ExtractMatcherSet()
@@ -93,6 +93,13 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	given := make(map[string]string) // where
 	for d.NextBlock(0) {
 		option := d.Val()
+		switch {
+		case slices.Contains(optionNames(), option):
+		case isOfSite(option):
+			return d.Errf("unknown option '%s', which belongs to a site; a } may be missing before it", option)
+		default:
+			return d.Errf("unknown option '%s'; the options are %s", option, strings.Join(optionNames(), ", "))
+		}
 		if option == "keep" {
 			if err := h.addKeep(d.NewFromNextSegment()); err != nil {
 				return err
@@ -133,6 +140,12 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
+// isOfSite asks Caddy whether a site may have a directive or a matcher of the name. The list of directives is not exported.
+func isOfSite(name string) bool {
+	_, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(fmt.Appendf(nil, "http:// {\n\t%q\n}", name), nil)
+	return err == nil || !strings.Contains(err.Error(), "unrecognized directive: ")
+}
+
 // setOption sets an option. It checks a value without placeholders, so that the error has a line.
 func (h *Handler) setOption(name string, args []string) error {
 	switch name {
@@ -149,25 +162,20 @@ func (h *Handler) setOption(name string, args []string) error {
 		if len(args) > 0 {
 			return fmt.Errorf("option '%s' takes no argument, and its line turns it on; to turn it off, leave out the line", name)
 		}
-		if name == "report" {
-			h.Report = true
-		} else {
-			h.DryRun = true
-		}
+		h.Report = h.Report || name == "report"
+		h.DryRun = h.DryRun || name == "dry_run"
 		return nil
 	}
 
 	options := h.valueOptions()
-	i := slices.IndexFunc(options, func(o valueOption) bool { return o.name == name })
-	if i < 0 {
-		return fmt.Errorf("unknown option '%s'; the options are %s", name, strings.Join(optionNames(), ", "))
-	}
-	o := options[i]
+	o := options[slices.IndexFunc(options, func(o valueOption) bool { return o.name == name })]
 	switch {
 	case len(args) > 1 && name != "replace":
 		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", name, len(args))
-	case len(args) != 1:
+	case len(args) > 1:
 		return fmt.Errorf("option '%s' takes one argument, not %d", name, len(args))
+	case len(args) == 0:
+		return fmt.Errorf("option '%s' takes one argument, not 0; {$NAME} is none if the variable is empty or not set", name)
 	case args[0] == "" && name != "context_path":
 		// JSON omits an empty value, and only for the root context that means the same
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", name)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -37,19 +36,14 @@ whichever the client's Accept header prefers. --message, --context-path,
 --base-url, --uri, --footer, --formats and --template are the options of the
 not_found directive; --formats takes a comma-separated list.
 
-The scheme and the host of the address on the page are those of the request.
-With --trusted-proxies, X-Forwarded-Proto and X-Forwarded-Host count if the
-request comes from one of these IP ranges (CIDRs, or private_ranges). The path
-and the query are those of the request, too, unless another proxy asks for the
-page under an address of its own. Then --uri says where the visitor's address
-is, as in --uri {http.request.uri.query.url}.
+The address on the page is that of the request. X-Forwarded-Proto and
+X-Forwarded-Host count if the request comes from one of the --trusted-proxies
+(CIDRs, or private_ranges). Where another proxy asks for the page under an
+address of its own, --uri says where the visitor's address is, as in
+--uri {http.request.uri.query.url}.
 
-With --health-path, GET requests for that path get an empty 200, for
-readiness and liveness probes.
-
-The admin API is disabled, unless --report counts which addresses are
-missed: then it serves the report, which 'caddy not-found report' prints, at
-Caddy's default address, or at --admin, as in unix//run/not-found.sock.
+The admin API is disabled, unless --report has it serve the report of missing
+addresses, which 'caddy not-found report' prints.
 
 It does not start where something answers already, such as another Caddy. A
 request that takes longer than 10 seconds to arrive is not waited for, and a
@@ -66,28 +60,24 @@ signal to stop ends every exchange within 5 seconds.
 			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
 			flags.String("template", "", "An html/template file for the HTML representation")
 			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
-			flags.String("health-path", "", "The path of a health check, which gets an empty 200")
+			flags.String("health-path", "", "The path of readiness and liveness probes, which get an empty 200")
 			flags.Bool("report", false, "Report which addresses are missed, on the admin API")
-			flags.String("admin", "", "The address of the admin API, if not the default; only with --report")
+			flags.String("admin", caddy.DefaultAdminListen, "The address of the admin API, as in unix//run/not-found.sock; only with --report")
 			flags.Bool("access-log", false, "Enable the access log")
 			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
 			cmd.RunE = caddycmd.WrapCommandFuncForCobra(cmdNotFound)
-			cmd.AddCommand(reportCommand(), exportCommand())
+			cmd.AddCommand(reportCommand(), &cobra.Command{
+				Use:     "export-template",
+				Short:   "Exports the built-in HTML page, as a starting point for a template",
+				Example: "caddy not-found export-template > 404.html",
+				Args:    cobra.NoArgs,
+				RunE: func(cmd *cobra.Command, _ []string) error {
+					_, err := io.WriteString(cmd.OutOrStdout(), page.BuiltIn)
+					return err
+				},
+			})
 		},
 	})
-}
-
-func exportCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "export-template",
-		Short:   "Exports the built-in HTML page, as a starting point for a template",
-		Example: "caddy not-found export-template > 404.html",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := io.WriteString(cmd.OutOrStdout(), page.BuiltIn)
-			return err
-		},
-	}
 }
 
 // A client that stalls in its request gets its page after readTimeout. A stalled client delays the exit of the process by
@@ -118,22 +108,19 @@ func cmdNotFound(fl caddycmd.Flags) (int, error) {
 // checkUnused refuses an address where something answers. Caddy would share it, and clients, `caddy reload` and `caddy
 // stop` would reach one or the other.
 func checkUnused(flag, address, instead string) error {
-	addr, err := parseAddress(flag, address)
+	addr, _ := caddy.ParseNetworkAddress(address) // which notFoundConfig has checked
+	conn, err := dial(addr, time.Second)
 	if err != nil {
-		return err
+		return nil
 	}
-	host, _, _ := strings.Cut(addr.JoinHostPort(0), "|") // a Unix socket may have permissions
-	if conn, err := net.DialTimeout(addr.Network, host, time.Second); err == nil {
-		conn.Close()
-		return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
-	}
-	return nil
+	conn.Close()
+	return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
 }
 
 // notFoundConfig returns the config of a server that answers every request with the page.
 func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	if fl.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q; all options are flags", fl.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q; the options are flags, and the subcommands are report and export-template", fl.Arg(0))
 	}
 	handler, err := handlerOfFlags(fl)
 	if err != nil {
@@ -148,15 +135,11 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	if _, err := parseAddress("listen", server.Listen[0]); err != nil {
 		return nil, err
 	}
-	admin := caddy.DefaultAdminListen
-	if fl.Changed("admin") {
-		if !handler.Report {
-			return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
-		}
-		admin = fl.String("admin")
-		if _, err := parseAddress("admin", admin); err != nil {
-			return nil, err
-		}
+	if fl.Changed("admin") && !handler.Report {
+		return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
+	}
+	if _, err := parseAddress("admin", fl.String("admin")); handler.Report && err != nil {
+		return nil, err
 	}
 	if fl.Changed("trusted-proxies") {
 		ranges, _ := fl.GetStringSlice("trusted-proxies")
@@ -198,7 +181,7 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	config := &caddy.Config{
 		Admin: &caddy.AdminConfig{
 			Disabled: !handler.Report,
-			Listen:   admin,
+			Listen:   fl.String("admin"),
 			Config:   &caddy.ConfigSettings{Persist: new(false)},
 		},
 		AppsRaw: caddy.ModuleMap{

@@ -21,7 +21,7 @@ func uncheckedConfig(args ...string) (*caddy.Config, error) {
 	return notFoundConfig(caddycmd.Flags{FlagSet: cmd.Flags()})
 }
 
-// configOfFlags is uncheckedConfig, once Caddy has checked the config, which takes its apps away.
+// configOfFlags is uncheckedConfig with Caddy's own check, which removes the apps from the config.
 func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
 	t.Helper()
 	config, err := uncheckedConfig(args...)
@@ -31,15 +31,12 @@ func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
 	return config, err
 }
 
-// TestFlagsAreRefusedAsOptionsAre has mistakes of the handler's options, and of the command's own flags.
+// TestFlagsAreRefusedAsOptionsAre covers mistakes in the handler's options and in the command's own flags.
 func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 	for args, want := range map[string]string{
-		"--context-path=app":           `context_path: "app" does not begin with a slash`,
-		"--footer=":                    "option 'footer' is empty; give it a value or leave it out",
-		"--formats=":                   "option 'formats' needs at least one of text, html",
-		"--template=/nowhere/404.html": "template: reading the file: stat /nowhere/404.html",
-
-		"404.html":                         `unexpected argument "404.html"; all options are flags`,
+		"--context-path=app":               `context_path: "app" does not begin with a slash`,
+		"--formats=":                       "option 'formats' needs at least one of text, html",
+		"404.html":                         `unexpected argument "404.html"; the options are flags, and the subcommands are report and export-template`,
 		"--listen=:port":                   `listen: ":port" is not an address: invalid start port`,
 		"--listen=localhost":               `listen: "localhost" is not an address; write it as host:port, or as in unix//run/caddy.sock`,
 		"--listen=http://localhost:8080":   `listen: "http://localhost:8080" is not an address; write it as host:port`,
@@ -65,22 +62,15 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 	}
 }
 
-func TestCommandTrustsProxiesByRangeAndByName(t *testing.T) {
-	config, err := uncheckedConfig("--trusted-proxies=203.0.113.0/24,private_ranges")
+// TestConfigOfTheCommand trusts proxies by range and by name, and listens where Caddy would turn on automatic HTTPS.
+func TestConfigOfTheCommand(t *testing.T) {
+	config, err := uncheckedConfig("--listen=127.0.0.1:443", "--trusted-proxies=203.0.113.0/24,private_ranges")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `"trusted_proxies":{"ranges":["203.0.113.0/24","192.168.0.0/16",`
 	if got := string(config.AppsRaw["http"]); !strings.Contains(got, want) {
 		t.Errorf("got the app %s, want %s in it", got, want)
-	}
-}
-
-// TestCommandServesPlainHTTPOnEveryPort has a port on which Caddy would turn on automatic HTTPS.
-func TestCommandServesPlainHTTPOnEveryPort(t *testing.T) {
-	config, err := uncheckedConfig("--listen=127.0.0.1:443")
-	if err != nil {
-		t.Fatal(err)
 	}
 	ctx, err := caddy.ProvisionContext(config)
 	if err != nil {

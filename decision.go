@@ -16,12 +16,11 @@ const (
 // dotvezz/caddy-mirror, run two chains of one request at once, with the same replacer.
 type decision struct {
 	mu        sync.Mutex
-	innermost *exchange      // of the handlers that are running; each has the one around it
-	isLive    bool           // a handler without dry_run has begun
-	decided   bool           // a 404 becomes a page, or passes
-	outcome   report.Outcome // which of them: the cause of the page, or that it passes
-	counted   bool           // in the report, or not to be
-	logged    bool           // that a 404 response passes
+	innermost *responseWriter // of the handlers that are running; each has the one around it
+	isLive    bool            // a handler without dry_run has begun
+	decided   bool            // a 404 becomes a page, or passes
+	outcome   report.Outcome  // which of them: the cause of the page, or that it passes
+	counted   bool            // a handler has claimed the count, even one that does not report
 }
 
 // String has a page that names the placeholder show nothing.
@@ -45,28 +44,28 @@ func (d *decision) placeholder(key string) (any, bool) {
 
 // enter adds a handler to those that are running, and starts the decision anew, except for a dry run. It returns false
 // if one of the same group is already running.
-func (d *decision) enter(x *exchange) bool {
+func (d *decision) enter(rw *responseWriter) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for running := d.innermost; running != nil && x.handler.Group != ""; running = running.outer {
-		if running.handler.Group == x.handler.Group {
+	for running := d.innermost; running != nil && rw.handler.Group != ""; running = running.outer {
+		if running.handler.Group == rw.handler.Group {
 			return false
 		}
 	}
-	x.outer, d.innermost = d.innermost, x
-	if !x.handler.DryRun {
+	rw.outer, d.innermost = d.innermost, rw
+	if !rw.handler.DryRun {
 		d.isLive, d.decided = true, false
 	}
 	return true
 }
 
 // leave removes a handler from those that are running. It need not be the innermost: another chain may run.
-func (d *decision) leave(x *exchange) {
+func (d *decision) leave(rw *responseWriter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for p := &d.innermost; *p != nil; p = &(*p).outer {
-		if *p == x {
-			*p = x.outer
+		if *p == rw {
+			*p = rw.outer
 			return
 		}
 	}
@@ -87,15 +86,10 @@ func (d *decision) isDecided() bool {
 }
 
 // claimCount has the caller count the request in the report. It returns false if another handler has claimed it.
-func (d *decision) claimCount() bool { return d.claim(&d.counted) }
-
-// claimLog has the caller log that a 404 response passes. It returns false if another handler has claimed it.
-func (d *decision) claimLog() bool { return d.claim(&d.logged) }
-
-func (d *decision) claim(claimed *bool) bool {
+func (d *decision) claimCount() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	was := *claimed
-	*claimed = true
+	was := d.counted
+	d.counted = true
 	return !was
 }

@@ -4,12 +4,12 @@ import (
 	"testing"
 )
 
-// TestChainsEndInAnyOrder has two chains of one request run at once, as some mirrors do. A handler that has ended is no
-// longer in the way of another one of its group, and one that is running stays in the way.
-func TestChainsEndInAnyOrder(t *testing.T) {
+// TestOneHandlerOfAGroupRuns has handlers of two groups and of none, and two chains of one request at once, as some mirrors
+// do. A handler that has ended is no longer in the way of another one of its group, and one that is running stays in the way.
+func TestOneHandlerOfAGroupRuns(t *testing.T) {
 	d := new(decision)
-	of := func(group string) *exchange { return &exchange{handler: &Handler{Group: group}} }
-	enter := func(x *exchange, want bool) *exchange {
+	of := func(group string) *responseWriter { return &responseWriter{handler: &Handler{Group: group}} }
+	enter := func(x *responseWriter, want bool) *responseWriter {
 		t.Helper()
 		if d.enter(x) != want {
 			t.Errorf("entered: %v", !want)
@@ -18,6 +18,9 @@ func TestChainsEndInAnyOrder(t *testing.T) {
 	}
 	first, second := enter(of("a"), true), enter(of("b"), true)
 	enter(of("a"), false)
+	enter(of("b"), false)
+	enter(of(""), true)
+	enter(of(""), true)
 	d.leave(first)
 	enter(of("b"), false)
 	again := enter(of("a"), true)

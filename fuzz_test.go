@@ -27,8 +27,8 @@ import (
 var messagePattern = regexp.MustCompile("^No endpoint ([!#$%&'*+.^_`|~0-9A-Za-z-]+) /missing\\.html\\.$")
 
 // FuzzRequest asks for the page in every representation, with a request as a client may send it: over HTTP/2 and HTTP/3, the
-// method and the authority may have every byte that a field may have. What the address has to be is the business of
-// internal/page.
+// method and the authority may have every byte that a field may have. internal/page tests what the
+// address must be.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/docs/nothing?x=1", "a.test", "", "", false, false)
 	f.Add("POST", "/<script>alert(\"x\")</script>?{{.}}&%zz%", "a.test:8080", "https", "b.test", true, false)
@@ -117,15 +117,15 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzCaddyfile takes any text for the options. If they are accepted, they are the same in JSON, they load unless a
-// placeholder has an invalid value, and there is a page.
+// FuzzCaddyfile takes any text for the options. Accepted ones survive JSON, load unless a placeholder has an invalid
+// value, and give a page.
 func FuzzCaddyfile(f *testing.F) {
 	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html")
 	f.Add("message \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport")
 	f.Add("footer \"/{unknown} \\{x\\} {http.request.host}\"")
 	f.Add("message x\ncontext_path /")
 	f.Fuzz(func(t *testing.T, text string) {
-		if strings.Contains(text, "file.") { // a placeholder of a file that the fuzzer names, such as /dev/zero
+		if strings.Contains(text, "file.") { // a placeholder could name any file, such as /dev/zero
 			return
 		}
 		tokens, err := caddyfile.Tokenize([]byte("not_found {\n"+text+"\n}"), "Caddyfile")
@@ -152,13 +152,4 @@ func FuzzCaddyfile(f *testing.F) {
 			t.Errorf("got %d %q, %v", w.Code, w.Body, err)
 		}
 	})
-}
-
-// TestForwardedFieldsAreLists has lists as proxies write them, in any case and with blanks.
-func TestForwardedFieldsAreLists(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header = http.Header{"X-Forwarded-Proto": {"http", "HTTPS , http"}, "X-Forwarded-Host": {"a.test", "[2001:db8::1]:1 , b.test"}}
-	if got := newClient(r, true); got.authority != "[2001:db8::1]:1" || !got.isHTTPS {
-		t.Errorf("got the authority %q, HTTPS %v", got.authority, got.isHTTPS)
-	}
 }

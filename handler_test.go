@@ -7,12 +7,12 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -20,58 +20,91 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestAnswersWhenNothingElseDoes has nothing answer, a 404 error and a 404 response, before the handlers that make most
-// of each.
-func TestAnswersWhenNothingElseDoes(t *testing.T) {
-	root := "root " + filepath.Dir(testcaddy.TempFile(t, "file.txt", "a file")) + "\n"
-	const intercept = "intercept {\n@x status 418\nhandle_response @x {\nrespond no\n}\n}\n"
-	wrapped := func(http.ResponseWriter, *http.Request, caddyhttp.Handler) error {
-		return fmt.Errorf("looking it up: %w", caddyhttp.Error(http.StatusNotFound, nil))
+// TestReplaceModes has 404 responses of every kind in each mode, alone and inside a handler that replaces all of them, and
+// compares the reason that is logged for each that passes. A dry run is inside one that replaces none, which logs its own. A
+// response begins with its method, its Sec-Fetch-Mode, or its body.
+func TestReplaceModes(t *testing.T) {
+	handlers := []*Handler{{}, {Replace: replacePages}, {Replace: replaceAll}, {Replace: replaceNone}, {DryRun: true}}
+	outer := &Handler{Replace: replaceAll}
+	core, logs := observer.New(zap.DebugLevel)
+	for _, h := range append(handlers, outer) {
+		if h != outer {
+			h.Keep = []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Other": {"*"}}}, {Headers: http.Header{"X-Kept": {"*"}}}}
+		}
+		provision(t, h).logger = zap.New(core)
 	}
-	tests := map[string]struct{ site, cause string }{
-		"nothing":                 {"", "unanswered"},
-		"handle without an end":   {"handle /other {\nrespond no\n}", "unanswered"},
-		"before intercept":        {"intercept {\nhandle_response {\nrespond no\n}\n}", "unanswered"},
-		"before templates":        {"templates", "unanswered"},
-		"before all of them":      {"encode\n" + intercept + "templates", "unanswered"},
-		"before a rewrite":        {"rewrite /elsewhere", "unanswered"},
-		"error":                   {"error 404", "error"},
-		"error in a handle block": {"handle {\nerror 404\n}", "error"},
-		"error in a named route":  {"invoke broken", "error"},
-		"wrapped error":           {testcaddy.Directive(t, wrapped), "error"},
-		"file_server":             {root + "file_server", "error"},
-		"file_server, encoded":    {root + "encode\ntemplates\n" + intercept + "file_server {\nprecompressed gzip\n}", "error"},
-		"try_files":               {root + "try_files {path} =404\nfile_server", "error"},
-		"page":                    {`respond "<h1>nope</h1>" 404`, "response"},
-		"empty 404":               {"respond 404", "response"},
-	}
-	sites := make(map[string]string)
-	for name, tt := range tests {
-		sites[name] = tt.site
-	}
-	s, hosts := testcaddy.StartSites(t, "&(broken) {\nerror 404\n}\n", sites)
-
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			uri := "http://" + hosts[name] + "/docs/nothing?x=1"
-			get, head := s.Get(t, uri), s.Do(t, "HEAD", uri)
-			get.WantPage(t, "GET", uri, "")
-			head.Want(t, http.StatusNotFound, "")
-			if got, want := head.Undated(), get.Undated(); !reflect.DeepEqual(got, want) {
-				t.Errorf("HEAD has the header %v, GET has %v", got, want)
-			}
-			for _, entry := range s.Logs.WaitForHost(t, "handled request", hosts[name], 2) {
-				if entry["cause"] != tt.cause {
-					t.Errorf("the access log has the cause %v, want %s", entry["cause"], tt.cause)
+	for _, tt := range []struct{ reasons, responses []string }{
+		{[]string{"", "", "", "replace none", "dry_run"}, []string{
+			"GET ", "GET text/html", "GET TEXT/HTML; charset=utf-8", "GET application/xhtml+xml", "GET  text/plain ;x=y", "GET ;",
+			"GET application/json\nContent-Length: 0", "HEAD text/html\nContent-Length: 0",
+		}},
+		{[]string{"media type", "media type", "", "media type", "media type"}, []string{
+			"GET application/json", "GET application/problem+json; charset=utf-8", "GET APPLICATION/VND.API+JSON", "GET application/xml", "GET image/png",
+			"GET text/css", "GET text/event-stream", "GET text/htmlx", "GET application/grpc\nContent-Length: 0", "HEAD application/json\nContent-Length: 0", "cors image/png",
+		}},
+		{[]string{"script", "script", "", "script", "script"}, []string{"cors text/html", "same-origin "}},
+		{[]string{"JSON", "JSON", "", "JSON", "JSON"}, []string{"{} text/plain", "{} "}},
+		{[]string{"keep", "keep", "keep", "keep", "keep"}, []string{"GET text/html\nX-Kept: 1", "HEAD image/png\nX-Kept: 1", "cors \nX-Kept: 1"}},
+	} {
+		for _, response := range tt.responses {
+			first, fields, _ := strings.Cut(response, " ")
+			for i, want := range tt.reasons {
+				for _, isInner := range []bool{false, true} {
+					r, body := httptest.NewRequest(http.MethodGet, "http://a.test/x", nil), "theirs"
+					switch {
+					case first == "{}":
+						body = first
+					case first == strings.ToLower(first):
+						r.Header.Set("Sec-Fetch-Mode", first)
+					default:
+						r.Method = first
+					}
+					theirs := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+						for line := range strings.SplitSeq("Content-Type: "+fields, "\n") {
+							field, value, _ := strings.Cut(line, ": ")
+							w.Header().Set(field, value)
+						}
+						w.WriteHeader(http.StatusNotFound)
+						_, err := io.WriteString(w, body)
+						return err
+					})
+					rec, h, next := httptest.NewRecorder(), handlers[i], theirs
+					if isInner {
+						h, next = outer, func(w http.ResponseWriter, r *http.Request) error { return handlers[i].ServeHTTP(w, r, theirs) }
+						if handlers[i].DryRun {
+							h, want = handlers[3], want+tt.reasons[3]
+						}
+					}
+					err, reason := h.ServeHTTP(rec, prepare(rec, r), next), ""
+					for _, entry := range logs.TakeAll() {
+						if entry.Message == "a 404 response passes" && entry.Level == zap.DebugLevel {
+							logged := entry.ContextMap()
+							reason += fmt.Sprint(logged["reason"])
+							if logged["method"] != r.Method || logged["content_type"] != rec.Header().Get("Content-Type") {
+								t.Errorf("%q: got the log entry %v", response, logged)
+							}
+						}
+					}
+					if passed := rec.Body.String() == body; err != nil || reason != want || passed != (want != "") {
+						t.Errorf("%q, handler %d, inside another: %v: got %.20q for the reason %q, %v, want the reason %q", response, i, isInner, rec.Body, reason, err, want)
+					}
 				}
 			}
-		})
+		}
+	}
+	for _, h := range handlers[:4] { // without a response, neither the mode nor keep applies
+		for _, next := range []caddyhttp.HandlerFunc{testcaddy.EndOfChain, func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(404, nil) }} {
+			rec := httptest.NewRecorder()
+			rec.Header().Set("X-Kept", "1")
+			if err := serve(h, rec, "GET", "/x", next); err != nil || rec.Body.String() != testcaddy.TextPage("GET", "http://a.test/x", "") {
+				t.Errorf("replace %q: got %q, %v, want the page", h.Replace, rec.Body, err)
+			}
+		}
 	}
 }
 
-// TestWhatWasDecidedIsForgotten has a handler between two not_found handlers call the next one twice, and discard what
-// comes of it the first time.
+// TestWhatWasDecidedIsForgotten has a handler between two not_found handlers call the next one twice, and discard its first
+// response.
 func TestWhatWasDecidedIsForgotten(t *testing.T) {
 	inner := provision(t, &Handler{Keep: []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Designed": {"*"}}}}})
 	for name, tt := range map[string]struct {
@@ -111,8 +144,8 @@ func TestWhatWasDecidedIsForgotten(t *testing.T) {
 	}
 }
 
-// TestChainsOfOneRequestRunAtOnce has a handler run the next one twice at once, as dotvezz/caddy-mirror does: with one
-// replacer, and with variables of their own.
+// TestChainsOfOneRequestRunAtOnce has a handler run the next one twice at once, as dotvezz/caddy-mirror does: with one replacer
+// and separate variables.
 func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
 	outer, inner := provision(t, &Handler{Group: "outer", Report: true}), provision(t, &Handler{Replace: replaceNone, Report: true})
 	for range 20 {
@@ -144,42 +177,11 @@ func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
 	}
 }
 
-// TestDecisionPrintsNothing names the placeholder by which the handlers of a request share their decision.
+// TestDecisionPrintsNothing puts the handlers' internal placeholder on a page.
 func TestDecisionPrintsNothing(t *testing.T) {
 	w := httptest.NewRecorder()
 	err := serve(provision(t, &Handler{Footer: "x{http.not_found.decision}y"}), w, "GET", "/x", testcaddy.EndOfChain)
 	if err != nil || !strings.HasSuffix(w.Body.String(), "\nxy\n") {
 		t.Errorf("got %q, %v", w.Body, err)
-	}
-}
-
-// TestOneHandlerOfAGroupRuns nests handlers as JSON can: of one group, of another, and of none.
-func TestOneHandlerOfAGroupRuns(t *testing.T) {
-	for name, tt := range map[string]struct {
-		groups []string // from the outermost to the innermost
-		want   int      // whose page it is
-	}{
-		"of one group":                    {[]string{"a", "a"}, 0},
-		"of two groups":                   {[]string{"a", "b"}, 1},
-		"of one group, another between":   {[]string{"a", "b", "a"}, 1},
-		"of none":                         {[]string{"", ""}, 1},
-		"of two groups, in turn":          {[]string{"a", "b", "a", "b"}, 1},
-		"of one group, one of none after": {[]string{"a", "a", ""}, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			chain := caddyhttp.HandlerFunc(testcaddy.EndOfChain)
-			for i, group := range slices.Backward(tt.groups) {
-				h, next := provision(t, &Handler{Group: group, ContextPath: fmt.Sprint("/", i)}), chain
-				chain = func(w http.ResponseWriter, r *http.Request) error { return h.ServeHTTP(w, r, next) }
-			}
-			rec := httptest.NewRecorder()
-			r := httptest.NewRequest("GET", "http://a.test/x", nil)
-			if err := chain(rec, prepare(rec, r)); err != nil {
-				t.Fatal(err)
-			}
-			if want := testcaddy.TextPage("GET", "http://a.test/x", fmt.Sprint("/", tt.want)); rec.Body.String() != want {
-				t.Errorf("got %q, want %q", rec.Body, want)
-			}
-		})
 	}
 }

@@ -9,18 +9,18 @@ import (
 var siteFields = [...]string{"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Link", "Server"}
 
 // describesBody reports whether a header field describes one body, or acts on it. None of them can be true of a
-// page, whoever set it: a handler that failed, a response that was replaced, or the site. In IANA's registry of HTTP field
-// names, these do:
+// page, whoever set it: a handler that failed, a response that was replaced, or the site. Of the fields that servers
+// of today send, these do:
 //
 //   - representation metadata and digests (RFC 9110, section 8; RFC 9530), which by convention begin with
-//     Content-, and others that say which variant the body is, its date, the version of its format, or its style
+//     Content-, and others that say which variant the body is, its date, or the version of its format
 //   - signatures, which cover the old digest (RFC 9421)
 //   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the body is fresh,
 //     because such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
 //     and fields that let a client use the body for other requests (RFC 9842; No-Vary-Search)
-//   - framing, delta encoding and forwarding in pieces (RFC 9112; RFC 3229; Incremental; RFC 9297)
+//   - framing and forwarding in pieces (RFC 9112; Incremental)
 //
-// Some fields outside the registry act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
+// Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
 // server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body
 // for messages if there is a Grpc-Status.
 func describesBody(field string) bool {
@@ -28,13 +28,11 @@ func describesBody(field string) bool {
 	case "Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only":
 		return false // see siteFields
 	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
-		"Alternates", "Tcn", "Variant-Vary", "Uri", "Derived-From", "Default-Style", "Pics-Label", "Mime-Version",
-		"Odata-Version", "Oslc-Core-Version", "Schedule-Tag", "Preference-Applied", "Cmsd-Static", "Amp-Cache-Transform",
-		"Signature", "Signature-Input",
+		"Alternates", "Tcn", "Mime-Version", "Odata-Version", "Preference-Applied", "Signature", "Signature-Input",
 		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",
 		"Use-As-Dictionary", "No-Vary-Search",
-		"Trailer", "Transfer-Encoding", "Im", "Delta-Base", "Incremental", "Capsule-Protocol",
-		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url", "X-Archive-Files":
+		"Trailer", "Transfer-Encoding", "Incremental",
+		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url":
 		return true
 	}
 	return strings.HasPrefix(field, "Content-") || strings.HasSuffix(field, "-Cache-Control") ||

@@ -19,7 +19,7 @@ import (
 )
 
 // TestListsAreThoseInTheCode compares the lists of options, formats, modes, outcomes and kinds of links that people read with
-// those in the code. The errors that have such a list make it from the code.
+// those in the code. Errors build their lists from the code.
 func TestListsAreThoseInTheCode(t *testing.T) {
 	// the syntax of the directive, and the JSON of docs/options.md
 	var syntax []string
@@ -57,6 +57,14 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	for l := range report.NumLinks {
 		links = append(links, l.String())
 	}
+	var tested []string
+	for _, f := range testcaddy.Formats {
+		tested = append(tested, f.Name)
+	}
+	var reasons []string // of the log; an inner not_found writes its own line
+	for r := reasonKeep; r <= reasonDryRun; r++ {
+		reasons = append(reasons, r.String())
+	}
 	encoded, err := json.Marshal(report.Report{})
 	if err != nil {
 		t.Fatal(err)
@@ -77,13 +85,14 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 		"the usage of the command":             {slices.Sorted(slices.Values(find(`\[--([a-z-]+)`, command.Usage))), flags},
 		"the help of the command":              {slices.Sorted(slices.Values(inHelp)), optionFlags},
 		"the help of --formats":                {strings.Split(afterColon(cmd.Flag("formats").Usage), ", "), page.Formats()},
-		"the outcomes of docs/report.md":       {column(table(t, "docs/report.md", "## What is counted"), 0), outcomes},
+		"the outcomes of docs/report-json.md":  {column(table(t, "docs/report-json.md", "## What is counted"), 0), outcomes},
 		"the kinds of links of docs/report.md": {column(table(t, "docs/report.md", "## Three kinds of links"), 0), links},
 		"the kinds of links in JSON":           {find(`"(\w+)":\{"count"`, strings.Replace(example, `"links":{`, "", 1)), links},
 		"the outcomes in JSON":                 {find(`"(\w+)":0[,}]`, find(`"outcomes":(\{[^}]*\})`, example)[0]), outcomes},
 		"the help of --why":                    {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand().Flag("why").Usage), -1), outcomes},
 		"the help of --link":                   {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand().Flag("link").Usage), -1), links},
-		"the formats of internal/testcaddy":    {namesOf(testcaddy.Formats), page.Formats()},
+		"the formats of internal/testcaddy":    {tested, page.Formats()},
+		"the reasons of docs/no-page.md":       {column(table(t, "docs/no-page.md", "## Why is it not shown?"), 0), reasons},
 	} {
 		if !slices.Equal(tt.got, tt.want) {
 			t.Errorf("%s: got\n%q\nwant, as in the code,\n%q", what, tt.got, tt.want)
@@ -150,13 +159,6 @@ func find(pattern, text string) (found []string) {
 func afterColon(s string) string {
 	_, s, _ = strings.Cut(s, ": ")
 	return s
-}
-
-func namesOf(formats []testcaddy.Format) (names []string) {
-	for _, f := range formats {
-		names = append(names, f.Name)
-	}
-	return names
 }
 
 // table returns the cells of the first table of a section in Markdown, without its header.

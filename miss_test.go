@@ -1,11 +1,10 @@
 package notfound
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -16,13 +15,15 @@ import (
 )
 
 // of404 is a handler that answers with a 404 of a type, or returns a 404 error if that is "error". It changes the request,
-// as request_header does.
+// as request_header and rewrite do.
 func of404(contentType, body string) caddyhttp.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		r.Header.Set("Sec-Fetch-Dest", "changed")
 		r.Header.Set("Sec-Fetch-Mode", "changed")
 		r.Header.Set("Accept", "text/html")
 		r.Header.Set("Referer", "https://changed.test/")
+		r.Header.Set("X-Original-URI", "/changed")
+		r.URL.RawQuery = "url=/changed"
 		if contentType == "error" {
 			return caddyhttp.Error(http.StatusNotFound, nil)
 		}
@@ -62,6 +63,15 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 		"all for a script":             {Handler{Replace: replaceAll}, text, []string{fetch, cors}, report.None, report.Response},
 		"text for a script, dry run":   {Handler{DryRun: true}, text, []string{fetch, cors}, report.None, report.Passed},
 		"an error for a script":        {Handler{}, failing, []string{fetch, cors}, report.None, report.Error},
+		"JSON under another label":     {Handler{}, of404("text/html", "{}"), []string{"Accept: */*"}, report.None, report.Passed},
+		"the same, replace none":       {Handler{Replace: replaceNone}, of404("", " {"), nil, report.None, report.Passed},
+		"the same, dry run":            {Handler{DryRun: true}, of404("text/plain", "{"), nil, report.None, report.Passed},
+		"the same, replace all":        {Handler{Replace: replaceAll, DryRun: true}, of404("text/plain", "{"), nil, report.Own, report.Replaceable},
+		"the same, kept":               {Handler{Keep: keep}, of404("text/plain", "{"), nil, report.Own, report.Passed},
+		"the same, for a browser":      {Handler{}, of404("text/html", "{"), []string{"Accept: text/html"}, report.Own, report.Response},
+		"an icon that nobody names":    {Handler{}, testcaddy.EndOfChain, []string{"/favicon.ico"}, report.None, report.Unanswered},
+		"an icon with a query":         {Handler{}, testcaddy.EndOfChain, []string{"/favicon.ico?v=2"}, report.Own, report.Unanswered},
+		"an icon of a folder":          {Handler{}, testcaddy.EndOfChain, []string{"/blog/favicon.ico"}, report.Own, report.Unanswered},
 		"what a worker passes on":      {Handler{}, html, []string{fetch, navigate, "Accept: text/html"}, report.Own, report.Response},
 		"a download":                   {Handler{}, text, []string{fetch, navigate, "Accept: */*"}, report.Own, report.Response},
 		"a prefetched page":            {Handler{}, html, []string{fetch, noCORS, "Accept: text/html"}, report.Own, report.Response},
@@ -74,6 +84,7 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 		"JSON that is replaced":        {Handler{Replace: replaceAll}, answer, nil, report.None, report.Response},
 		"a page that is kept":          {Handler{Keep: keep}, html, nil, report.Own, report.Passed},
 		"JSON that is kept":            {Handler{Keep: keep}, answer, nil, report.None, report.Passed},
+		"JSON, dry run of all":         {Handler{Replace: replaceAll, DryRun: true}, answer, nil, report.None, report.Replaceable},
 		"a page that is kept from all": {Handler{Keep: keep, Replace: replaceAll}, html, nil, report.Own, report.Passed},
 		"a page, and none is replaced": {Handler{Replace: replaceNone}, html, nil, report.Own, report.Replaceable},
 		"JSON, and none is replaced":   {Handler{Replace: replaceNone}, answer, nil, report.None, report.Passed},
@@ -91,13 +102,16 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 			r.Host = "a.test"
 			r.Header.Set("Referer", "https://a.test/blog?token#z")
 			for _, field := range tt.fields {
-				name, value, _ := strings.Cut(field, ":")
-				if name == "" {
+				switch name, value, _ := strings.Cut(field, ":"); {
+				case name == "":
 					r.Method = value
-					continue
+				case name[0] == '/':
+					r.RequestURI = name
+				default:
+					r.Header.Set(name, strings.TrimSpace(value))
 				}
-				r.Header.Set(name, strings.TrimSpace(value))
 			}
+			path, _, _ := strings.Cut(r.RequestURI, "?")
 			wantLast, _, _ := strings.Cut(r.Header.Get("Referer"), "?")
 			if strings.HasSuffix(wantLast, "/x") || strings.Contains(wantLast, `\`) {
 				wantLast = ""
@@ -112,10 +126,38 @@ func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
 				t.Fatalf("got %+v, want one address", got)
 			}
 			a := got.Addresses[0]
-			if a.Link != tt.link || a.Outcomes.String() != tt.outcome.String() || a.LastLink != wantLast || a.Host+a.Path != "a.test/x" {
+			if a.Link != tt.link || a.Outcomes.String() != tt.outcome.String() || a.LastLink != wantLast || a.Host+a.Path != "a.test"+path {
 				t.Errorf("got %+v, want %s, %s and the last link %q", a, tt.link, tt.outcome, wantLast)
 			}
 		})
+	}
+}
+
+// TestURI looks for the address of the option uri on the page and in the report.
+func TestURI(t *testing.T) {
+	for value, want := range map[string]struct{ page, reported string }{
+		"/docs/nothing?x=1":              {"http://a.test/docs/nothing?x=1", "a.test/docs/nothing"},
+		"https://me@shop.test/a%20b?x#y": {"https://shop.test/a%20b?x", "shop.test/a%20b"},
+		"ftp://evil":                     {"http://a.test/404?url=ftp%3A%2F%2Fevil", "a.test/404"},
+	} {
+		for _, option := range []string{"{http.request.uri.query.url}", "{http.request.header.X-Original-URI}"} {
+			for _, h := range []*Handler{{Report: true}, {Report: true, Replace: replaceNone}, {DryRun: true}} {
+				for _, contentType := range []string{"text/html", "error"} {
+					h.URI = option
+					missed.Take()
+					w := httptest.NewRecorder()
+					r := httptest.NewRequest(http.MethodGet, "/404?url="+url.QueryEscape(value), nil)
+					r.Host = "a.test"
+					r.Header.Set("X-Original-URI", value)
+					_ = provision(t, h).ServeHTTP(w, prepare(w, r), of404(contentType, "no"))
+					got, _ := missed.Snapshot()
+					isPage := !h.DryRun && (contentType == "error" || h.Replace == "")
+					if len(got.Addresses) != 1 || got.Addresses[0].Host+got.Addresses[0].Path != want.reported || strings.Contains(w.Body.String(), "\nURI: "+want.page+"\n") != isPage {
+						t.Errorf("%s of %q, replace %q, dry run: %v, %s: got %q, and the report has %+v", option, value, h.Replace, h.DryRun, contentType, w.Body, got.Addresses)
+					}
+				}
+			}
+		}
 	}
 }
 
@@ -132,31 +174,5 @@ func TestDryRunEnds(t *testing.T) {
 	}
 	if got, _ := missed.Snapshot(); len(got.Addresses) != 1 {
 		t.Errorf("got %+v, want one address", got.Addresses)
-	}
-}
-
-// TestErrorOfAnAdminAPIIsPrintable has bytes that act on a terminal in what an admin API answers.
-func TestErrorOfAnAdminAPIIsPrintable(t *testing.T) {
-	const acts = "\x1b[2J\x1b]0;x\x07\u009b31m"
-	message, err := json.Marshal(map[string]string{"error": acts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, h := range map[string]http.HandlerFunc{
-		"an error":        func(w http.ResponseWriter, _ *http.Request) { http.Error(w, acts, http.StatusInternalServerError) },
-		"the API's error": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = w.Write(message) },
-		"not a report":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, acts) },
-		"JSON of its own": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(message) },
-		"an odd status":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418); _, _ = io.WriteString(w, "{"+acts) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := askReport(testcaddy.Backend(t, h))
-			if err == nil || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r > '~' }) {
-				t.Errorf("got the error %q", err)
-			}
-			if isAPIs := strings.HasPrefix(fmt.Sprint(err), "the admin API at "); isAPIs != (name == "the API's error") {
-				t.Errorf("got the error %q, which is the API's: %v", err, isAPIs)
-			}
-		})
 	}
 }

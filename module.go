@@ -1,6 +1,5 @@
-// Package notfound is a Caddy HTTP handler that answers when nothing else does. It writes one consistent 404 page
-// for every unknown address: whether no handler answered, a handler such as file_server returned a 404 error, or
-// an upstream sent a 404 page of its own.
+// Package notfound is a Caddy HTTP handler that answers when nothing else does, with one 404 page for every unknown
+// address.
 package notfound
 
 import (
@@ -22,83 +21,73 @@ func init() {
 	caddy.RegisterModule(Handler{})
 }
 
-// Handler answers a request with a 404 page when nothing else does. It calls the next handler, and writes the
-// page if
+// Handler answers a request with a 404 page when nothing else does. It calls the next handler, and writes the page if
 //
 //   - the request reached the end of the chain and nothing was written (Caddy alone sends an empty 200);
 //   - a handler returned an error with status 404, as file_server and `error 404` do;
 //   - a handler, such as reverse_proxy, wrote a 404 response that is itself a page.
 //
-// Everything else passes through untouched: other statuses, other errors, upgrades, streams. The position of the
-// handler in the route decides what it covers: last, it is the end of the chain; before reverse_proxy, it is the
-// fallback for every upstream.
+// Everything else passes through untouched. The position of the handler in the route decides what it covers: last, it
+// is the end of the chain; before reverse_proxy, it is the fallback for every upstream.
 //
-// The page is sent as plain text, HTML, Markdown, JSON, problem details or XML, whichever the request's Accept
-// header prefers. Once a page is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or
-// `response`; otherwise it is empty.
+// The page is plain text, HTML, Markdown, JSON, problem details or XML, whichever the client's Accept header prefers.
+// Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is empty.
 type Handler struct {
 	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders are
-	// supported. Where those of a request leave it blank, it is the default; where global ones do, the config does
-	// not load. Not together with ContextPath. Default: `No endpoint`, the method, and the missing page of ContextPath.
+	// supported; if those of a request leave it blank, it is the default. Not together with ContextPath. Default:
+	// `No endpoint`, the method, and the missing page of ContextPath.
 	Message string `json:"message,omitempty"`
 
-	// The path of the application that the page speaks for, for example `/app`. The message on the page
-	// then names `/app/missing.html`, whatever path was requested. It begins with a slash; a trailing
-	// slash is dropped. Placeholders are supported. Default: empty, the root context.
+	// The path of the application that the page speaks for, for example `/app`: the message names `/app/missing.html`,
+	// whatever path was requested. A trailing slash is dropped. Placeholders are supported. Default: the root context.
 	ContextPath string `json:"context_path,omitempty"`
 
-	// The absolute http or https URL that the address on the page begins with, for example
-	// `https://www.example.com`. It may have a path, but no user, query or fragment; a trailing slash
-	// is dropped. Placeholders are supported. Default: the scheme and the host that the client
-	// addressed, or those in X-Forwarded-Proto and X-Forwarded-Host if the request comes from one of
-	// the server's trusted proxies.
+	// The http or https URL that the address on the page begins with, for example `https://www.example.com`. It may have
+	// a path, but no user, query or fragment; a trailing slash is dropped. Placeholders are supported. Default: the
+	// scheme and the host that the client addressed, or, from one of the server's trusted proxies, those in
+	// X-Forwarded-Proto and X-Forwarded-Host.
 	BaseURL string `json:"base_url,omitempty"`
 
 	// The address on the page where another proxy asks for the page under an address of its own, for example
-	// `{http.request.header.X-Original-URI}`: an absolute http or https URL, or a path with its query, which
-	// follows BaseURL or the origin that the client addressed. Placeholders are supported; they are expanded
-	// before the next handler runs. A fragment and user information are cut. If it expands to anything else, or
-	// to nothing, the default applies. Not verified: any client that reaches this Caddy can set it, so match the
-	// proxies, for example with `remote_ip`. Default: what the client asked for.
+	// `{http.request.header.X-Original-URI}`: an http or https URL, or a path with its query, which follows BaseURL or
+	// the origin that the client addressed. Placeholders are supported, and expanded before the next handler runs. A
+	// fragment and user information are cut. If it expands to anything else, it is the default. Any client can set
+	// such a header field, so match the proxies, for example with `remote_ip`. Default: what the client asked for.
 	URI string `json:"uri,omitempty"`
 
-	// The last line of the page: one line of text. Placeholders are supported.
-	// Default: `Powered by Caddy` and Caddy's version.
+	// The last line of the page. Placeholders are supported. Default: `Powered by Caddy` and Caddy's version.
 	Footer string `json:"footer,omitempty"`
 
-	// The representations on offer: `text`, `html`, `markdown`, `json`, `problem` (RFC 9457) and `xml`.
-	// The first is preferred among those that the client accepts equally, and is sent to a client that
-	// accepts none of them. Default: all six, in this order.
+	// The representations on offer: `text`, `html`, `markdown`, `json`, `problem` (RFC 9457) and `xml`. The first one is
+	// for a client that accepts several equally, or none. Default: all six, in this order.
 	Formats []string `json:"formats,omitempty"`
 
 	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without
 	// a Content-Type, or with HTML, XHTML or plain text, because people look at them; JSON, images and
 	// the like pass, and so does everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors`).
+	// A body that begins with `{` passes as JSON, whatever its type, unless the client names text/html in Accept.
 	// `all`: every one. `none`: none. Unanswered requests and 404 errors get the page in every mode.
 	// Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
-	// Matchers of 404 responses that are never replaced, in any mode: one match is enough. They match header fields,
-	// for example one that marks an application's designed pages. A matcher of every 404 response, or of none, is
-	// refused, and so are placeholders. Default: none.
+	// Matchers of 404 responses that are never replaced: one match is enough. They match header fields, for example one
+	// that marks an application's designed pages. They take no placeholders. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
-	// A file with a Go html/template for the HTML representation, in UTF-8. Its data are `.Heading`, `.URI`,
-	// `.Status`, `.Message` and `.Footer`. `{{.Placeholder "http.request.uuid"}}` is the value of a Caddy placeholder,
-	// empty if it is unknown; within `with` and `range`, write `$.Placeholder`. The file is read, and tried on a sample
-	// page, when the config loads and after it has changed (checked once a second at most). If a changed file is
-	// invalid, the error is logged, and the last good template stays. If the template fails for a request, the error
-	// is logged, and the built-in page is sent. The name takes no placeholders. Default: the built-in page.
+	// A file with a Go html/template for the HTML representation, in UTF-8. Its data are `.Heading`, `.URI`, `.Status`,
+	// `.Message` and `.Footer`, and `{{.Placeholder "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is
+	// the value of a Caddy placeholder. The file is read, and tried on a sample page, when the config loads and after it
+	// has changed. If a changed file is invalid, the last good template stays; if the template fails for a request, the
+	// built-in page is sent; both errors are logged. The name takes no placeholders. Default: the built-in page.
 	Template string `json:"template,omitempty"`
 
-	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves
-	// at `/not_found/report` and `caddy not-found report` prints. The process keeps it in memory, across config
-	// reloads, with at most 1,000 addresses (host and path, without query and fragment) for each kind of link:
-	// own, other and none. Default: false.
+	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at
+	// `/not_found/report` and `caddy not-found report` prints. It is kept in memory, across config reloads, with at most
+	// 1,000 addresses (host and path) for each kind of link: own, other and none. Default: false.
 	Report bool `json:"report,omitempty"`
 
-	// Whether to change nothing. Every request is answered as without this handler, and the report counts what the
-	// page would be for, by this handler's Replace and Keep. It includes Report. Default: false.
+	// Whether to change nothing, and only count in the report what the page would be for, by this handler's Replace and
+	// Keep. It includes Report. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 
 	// A handler with a group only calls the next one while another of its group is already running. The Caddyfile
@@ -118,8 +107,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// optionNames returns the names of the options in the order of their fields. The group is not an option: the Caddyfile
-// sets it.
+// optionNames returns the names of the options in the order of their fields. The Caddyfile sets the group by itself.
 func optionNames() (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "group" {
@@ -137,13 +125,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	version, _ := caddy.Version()
 	if h.pages, err = page.NewMaker(page.Options{
 		Message:     h.Message,
 		ContextPath: h.ContextPath,
 		BaseURL:     h.BaseURL,
 		URI:         h.URI,
 		Footer:      h.Footer,
-		Server:      server(),
+		Server:      "Powered by Caddy " + version,
 		Formats:     h.Formats,
 		Template:    h.Template,
 		Sample:      samplePlaceholders(),
@@ -154,24 +143,15 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.counter, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
-	if h.Report || h.DryRun {
+	if h.Report = h.Report || h.DryRun; h.Report {
 		missed.Begin()
 	}
 	return nil
 }
 
-// server returns the name of the server and its version.
-func server() string {
-	version, _ := caddy.Version()
-	return "Powered by Caddy " + version
-}
-
 // samplePlaceholders returns the placeholders of a sample request, for a template.
 func samplePlaceholders() page.Placeholders {
-	r, err := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody)
-	if err != nil {
-		panic(err)
-	}
+	r, _ := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody) // the URL is valid
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
 	repl := caddy.NewReplacer()
 	caddyhttp.PrepareRequest(r, repl, nil, nil)

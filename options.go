@@ -74,10 +74,9 @@ func (h *Handler) checkTogether() error {
 // expandGlobal expands a value's placeholders. It returns false if one depends on the request.
 func expandGlobal(value string) (expanded string, ok bool) {
 	expanded, err := caddy.NewReplacer().ReplaceFunc(value, func(name string, value any) (any, error) {
-		for _, prefix := range [...]string{"env.", "file.", "system."} { // see caddy.NewReplacer; time is a request's
-			if strings.HasPrefix(name, prefix) {
-				return value, nil
-			}
+		// see caddy.NewReplacer; time is a request's
+		if strings.HasPrefix(name, "env.") || strings.HasPrefix(name, "file.") || strings.HasPrefix(name, "system.") {
+			return value, nil
 		}
 		return nil, errors.New("not a global placeholder")
 	})
@@ -128,17 +127,4 @@ func checkKeep(m caddyhttp.ResponseMatcher) error {
 		}
 	}
 	return nil
-}
-
-// parseAddress parses the address of a flag as Caddy does. It refuses a URL, and an address without a port.
-func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
-	addr, err := caddy.ParseNetworkAddress(s)
-	if err != nil {
-		return addr, fmt.Errorf("%s: %q is not an address: %w", flag, s, err)
-	}
-	_, _, port, _ := caddy.SplitNetworkAddress(s)
-	if strings.Contains(s, "://") || port == "" && !addr.IsUnixNetwork() && !addr.IsFdNetwork() {
-		return addr, fmt.Errorf("%s: %q is not an address; write it as host:port, or as in unix//run/caddy.sock", flag, s)
-	}
-	return addr, nil
 }

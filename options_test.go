@@ -7,8 +7,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads has values that break the rule of their option, or not, once their
-// placeholders are expanded. Those with a placeholder of a request are made safe for each request instead.
+// TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads checks values once their placeholders are expanded. A value with
+// a placeholder of the request is cleaned for each request instead.
 func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 	t.Setenv("NOT_FOUND_TEST_VALUE", "ftp://a.test/\x07")
 	t.Setenv("NOT_FOUND_TEST_BRACES", "{env.NOT_FOUND_TEST_VALUE}")
@@ -37,13 +37,13 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 		}
 	}
 
-	// what was expanded is a literal
+	// an expanded value is not expanded again
 	if err := provisionErr(t, &Handler{Footer: "{env.NOT_FOUND_TEST_BRACES}"}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestTemplateIsTriedWithPlaceholders loads a template that fails on a sample page whose fields or placeholders are empty.
+// TestTemplateIsTriedWithPlaceholders loads a template that fails where a field or a placeholder is empty.
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	provision(t, &Handler{Template: testcaddy.TempFile(t, "404.html",
 		`{{slice (.Placeholder "http.request.uuid") 0 8}} {{slice (.Placeholder "{http.request.host}") 0 1}} {{slice (.Placeholder "http.request.remote.host") 0 1}}`+

@@ -1,10 +1,13 @@
 package notfound
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -27,10 +31,9 @@ func reportCommand() *cobra.Command {
 		Short: "Prints the report of missing addresses",
 		Long: `
 Prints which addresses a running Caddy misses most, in a section for each kind
-of link that leads to them. Own links are on pages of the same host: correct
-the page. Other links are elsewhere: redirect what is frequent. The rest has no
-link: what is typed, bookmarked, fetched by a program, or asked for by a
-scanner. The handlers that count have the option report.
+of link that leads to them: own links are on pages of the same host, other
+links elsewhere, and the rest has none. The handlers that count have the option
+report or dry_run.
 
 Unanswered is what no handler answered, and error is a 404 error: the page is
 for both. Response is a 404 response that the page replaced. One that passed is
@@ -43,66 +46,67 @@ at the one in the config file. Files have reports in JSON (- is standard input).
 Several reports become one: give each address once, or it counts twice. If one
 of them cannot be read, nothing is printed.
 
-A --host without a port, such as localhost or ::1, is that host on every port.
-With --json and --csv, --limit is 0 by default. A report from which addresses
-were left out cannot be merged.
-
 The command only reads. To start over, send a DELETE request for
 /not_found/report to the admin API, which returns the whole report.
 `,
 		Example: "caddy not-found report --link own --limit 10\n" +
 			"kubectl exec pod-1 -- caddy not-found report --json | caddy not-found report --address localhost:2019 -",
 		Args: cobra.ArbitraryArgs,
-		RunE: caddycmd.WrapCommandFuncForCobra(func(fl caddycmd.Flags) (int, error) {
-			if err := printMissed(fl); err != nil {
-				return caddy.ExitCodeFailedStartup, err
-			}
-			return caddy.ExitCodeSuccess, nil
-		}),
+		RunE: caddycmd.WrapCommandFuncForCobra(cmdReport),
 	}
 	flags := cmd.Flags()
 	flags.StringArray("address", nil, "The address of the administration API, if not the default; may be given several times")
 	flags.StringP("config", "c", "", "The configuration file with the address of the administration API")
 	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
-	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them")
+	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them, and the default of --json and --csv")
 	flags.String("link", "", "Only addresses that were missed by such a link: own, other or none")
 	flags.String("why", "", "Only addresses with such an outcome: unanswered, error, response, passed or replaceable")
-	flags.String("host", "", "Only addresses of this host")
+	flags.String("host", "", "Only addresses of this host; without a port, on every port")
 	flags.Bool("json", false, "Print JSON instead of text")
 	flags.Bool("csv", false, "Print CSV instead of text")
 	return cmd
 }
 
-// printMissed prints one report of the reports of all Caddy instances and files.
-func printMissed(fl caddycmd.Flags) error {
+// cmdReport prints one report of the reports of all Caddy instances and files.
+func cmdReport(fl caddycmd.Flags) (int, error) {
 	filter, err := filterOfFlags(fl)
 	if err != nil {
-		return err
+		return caddy.ExitCodeFailedStartup, err
 	}
 	addresses, err := adminAddresses(fl)
 	if err != nil {
-		return err
+		return caddy.ExitCodeFailedStartup, err
 	}
 	r, err := readReports(fl, addresses)
 	if err != nil {
-		return err
+		return caddy.ExitCodeFailedStartup, err
 	}
-	return printReport(r, filter, fl)
+	switch {
+	case fl.Bool("json"):
+		filter.Apply(&r)
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "\t")
+		err = e.Encode(r)
+	case fl.Bool("csv"):
+		filter.Apply(&r)
+		err = r.WriteCSV(os.Stdout)
+	default:
+		err = r.WriteText(os.Stdout, filter)
+	}
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, fmt.Errorf("printing the report: %w", err)
+	}
+	return caddy.ExitCodeSuccess, nil
 }
 
-// filterOfFlags returns the filter of the flags.
 func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
-	if fl.Bool("csv") && fl.Bool("json") {
+	isText := !fl.Bool("json") && !fl.Bool("csv")
+	switch limit := fl.Int("limit"); {
+	case fl.Bool("json") && fl.Bool("csv"):
 		return filter, errors.New("csv: it cannot be combined with --json; leave one of the two out")
-	}
-	limit := fl.Int("limit")
-	if !fl.Changed("limit") && (fl.Bool("json") || fl.Bool("csv")) {
-		limit = 0
-	}
-	if limit < 0 {
+	case limit < 0:
 		return filter, fmt.Errorf("limit: %d is not a number of addresses; write --limit 20, or --limit 0 for all of them", limit)
-	}
-	if limit > 0 {
+	case limit > 0 && (isText || fl.Changed("limit")):
 		err = filter.Set("limit", strconv.Itoa(limit))
 	}
 	for _, name := range []string{"link", "why", "host"} {
@@ -113,7 +117,6 @@ func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
 	return filter, err
 }
 
-// adminAddresses returns the addresses of the admin APIs that are asked.
 func adminAddresses(fl caddycmd.Flags) ([]string, error) {
 	addresses, _ := fl.GetStringArray("address")
 	if fl.Changed("address") && len(addresses) == 0 {
@@ -130,7 +133,10 @@ func adminAddresses(fl caddycmd.Flags) ([]string, error) {
 	if len(addresses) > 0 || fl.NArg() > 0 && !fl.Changed("config") {
 		return addresses, nil
 	}
+	_, logger, buffer := caddy.BufferedLog() // reading a config file writes to the log
 	address, err := caddycmd.DetermineAdminAPIAddress("", nil, fl.String("config"), fl.String("adapter"))
+	buffer.FlushTo(zap.NewNop())
+	caddy.UnbufferDefaultLogger(logger)
 	if err != nil {
 		return nil, fmt.Errorf("determining the address of the admin API: %w", err)
 	}
@@ -189,60 +195,66 @@ func readReport(what string, from io.Reader) (r report.Report, err error) {
 	return r, nil
 }
 
-// askReport returns the report of a running Caddy. One that does not answer in time fails.
+// askReport returns the report of a running Caddy. [caddycmd.AdminAPIRequest] follows redirects, and waits without end.
 func askReport(address string) (r report.Report, err error) {
-	const limit = 10 * time.Second
-	answered := make(chan func() (report.Report, error), 1)
-	go func() {
-		r, err := askAdmin(address)
-		answered <- func() (report.Report, error) { return r, err }
-	}()
-	select {
-	case answer := <-answered:
-		return answer()
-	case <-time.After(limit):
-		return r, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
-	}
-}
-
-// askAdmin asks a running Caddy's admin API.
-func askAdmin(address string) (r report.Report, err error) {
 	const another = "name another one with --address, or the config file that has it with --config"
-	resp, err := caddycmd.AdminAPIRequest(address, http.MethodGet, reportPath, nil, nil)
-	if err == nil {
-		defer resp.Body.Close()
+	addr, err := caddy.ParseNetworkAddress(address)
+	origin := "http://127.0.0.1" // any host will do for a Unix socket
+	if !addr.IsUnixNetwork() {
+		origin = "http://" + addr.JoinHostPort(0)
+	}
+	req, notURL := http.NewRequest(http.MethodGet, origin+reportPath, nil)
+	if err != nil || notURL != nil || addr.PortRangeSize() > 1 {
+		return r, fmt.Errorf("%q is not the address of an admin API; %s", address, another)
+	}
+	if !addr.IsUnixNetwork() {
+		req.Header.Set("Origin", origin) // for enforce_origin
+	}
+
+	const limit = 10 * time.Second
+	client := http.Client{
+		Timeout:       limit,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(addr, limit) }},
+	}
+	resp, err := client.Do(req)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return r, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
+	case err != nil:
+		return r, fmt.Errorf("no admin API answers at %s (%s); start Caddy, or %s", address, report.Printable(errors.Unwrap(err).Error()), another)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
 		return readReport("the report of "+address, resp.Body)
 	}
-	why := report.Printable(err.Error())
+
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // what was read says enough
 	var answer caddy.APIError
-	if _, rest, ok := strings.Cut(err.Error(), ": {"); ok && json.Unmarshal([]byte("{"+rest), &answer) == nil && answer.Message != "" {
+	if json.Unmarshal(body, &answer) == nil && answer.Message != "" {
 		return r, fmt.Errorf("the admin API at %s: %s", address, report.Printable(answer.Message))
 	}
-	switch {
-	case strings.HasPrefix(why, "performing request: "):
-		return r, fmt.Errorf("no admin API answers at %s (%s); start Caddy, or %s", address, why, another)
-	case strings.Contains(why, "HTTP 404"):
+	why := report.Printable(fmt.Sprintf("HTTP %d: %s", resp.StatusCode, bytes.TrimSpace(body)))
+	if resp.StatusCode == http.StatusNotFound {
 		return r, fmt.Errorf("the server at %s is not a Caddy with not_found (%s); run the one that has the module, or %s", address, why, another)
 	}
 	return r, fmt.Errorf("asking the admin API at %s: %s", address, why)
 }
 
-// printReport prints what a filter chooses of a report.
-func printReport(r report.Report, filter report.Filter, fl caddycmd.Flags) (err error) {
-	switch {
-	case fl.Bool("json"):
-		filter.Apply(&r)
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "\t")
-		err = e.Encode(r)
-	case fl.Bool("csv"):
-		filter.Apply(&r)
-		err = r.WriteCSV(os.Stdout)
-	default:
-		err = r.WriteText(os.Stdout, filter)
-	}
+// parseAddress parses the address of a flag as Caddy does. It refuses a URL, and an address without a port.
+func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
+	addr, err := caddy.ParseNetworkAddress(s)
 	if err != nil {
-		return fmt.Errorf("printing the report: %w", err)
+		return addr, fmt.Errorf("%s: %q is not an address: %w", flag, s, err)
 	}
-	return nil
+	_, _, port, _ := caddy.SplitNetworkAddress(s)
+	if strings.Contains(s, "://") || port == "" && !addr.IsUnixNetwork() && !addr.IsFdNetwork() {
+		return addr, fmt.Errorf("%s: %q is not an address; write it as host:port, or as in unix//run/caddy.sock", flag, s)
+	}
+	return addr, nil
+}
+
+func dial(addr caddy.NetworkAddress, timeout time.Duration) (net.Conn, error) {
+	host, _, _ := strings.Cut(addr.JoinHostPort(0), "|") // a Unix socket may have permissions
+	return net.DialTimeout(addr.Network, host, timeout)
 }

@@ -17,15 +17,15 @@ import (
 type request struct {
 	*http.Request // the next handlers may change it
 
-	replacer *caddy.Replacer
-	vars     map[string]any // Caddy's variables
-	failed   *failure       // what an error route is for; nil in any other route
-	client   client
+	replacer   *caddy.Replacer
+	vars       map[string]any // Caddy's variables
+	errorRoute *errorRoute    // that the request is in; nil: in none
+	client     client
 }
 
-// failure is what an error route handles.
-type failure struct {
-	err    error
+// errorRoute is a route of handle_errors.
+type errorRoute struct {
+	err    error       // that it handles
 	header http.Header // of the response on entry, if the error is a 404; nil: no bare status follows
 }
 
@@ -34,7 +34,7 @@ type failure struct {
 type client struct {
 	authority       string // that it addressed, perhaps none that a URL can have
 	accept, referer string
-	uri             *string // that the option uri says; nil: it is not set
+	uri             *string // that the option uri says. A pointer holds the size of responseWriter; nil: it is not set
 	isHTTPS         bool
 	isScript        bool // fetch or XMLHttpRequest, whose response nobody sees but the script
 	isFollowed      bool // perhaps somebody followed a link
@@ -46,9 +46,9 @@ func newRequest(r *http.Request, header http.Header) request {
 	req := request{Request: r, replacer: ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)}
 	req.vars, _ = ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
 	if err, ok := ctx.Value(caddyhttp.ErrorCtxKey).(error); ok {
-		req.failed = &failure{err: err}
+		req.errorRoute = &errorRoute{err: err}
 		if isNotFound(err) {
-			req.failed.header = maps.Clone(header)
+			req.errorRoute.header = maps.Clone(header)
 		}
 	}
 	trusted, _ := req.vars[caddyhttp.TrustedProxyVarKey].(bool)
@@ -77,9 +77,12 @@ func newClient(r *http.Request, trusted bool) client {
 	// navigate, a service worker passes a navigation on; with no-cors, a link prefetches a page. Both may be shown.
 	mode, dest := first(r.Header["Sec-Fetch-Mode"]), first(r.Header["Sec-Fetch-Dest"])
 	c.isScript = (mode == "cors" || mode == "same-origin") && (dest == "empty" || dest == "")
-	c.isFollowed = dest != "empty" || mode == "navigate" || strings.Contains(strings.ToLower(c.accept), "text/html")
+	c.isFollowed = dest != "empty" || mode == "navigate" || c.namesHTML()
 	return c
 }
+
+// namesHTML reports whether the client asks for HTML by name, as browsers do where they open a page.
+func (c *client) namesHTML() bool { return strings.Contains(strings.ToLower(c.accept), "text/html") }
 
 func first(values []string) string {
 	if len(values) == 0 {
@@ -100,10 +103,8 @@ func forwarded(values []string) string {
 
 // asked returns what the client asked for, before any rewrite.
 func (r *request) asked() page.Asked {
-	asked := page.Asked{Method: r.Method, Target: r.RequestURI, Scheme: "http", Authority: r.client.authority}
-	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		asked.Method, asked.Target = orig.Method, orig.RequestURI
-	}
+	orig, _ := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	asked := page.Asked{Method: orig.Method, Target: orig.RequestURI, Scheme: "http", Authority: r.client.authority}
 	if r.client.uri != nil {
 		asked.URI = *r.client.uri
 	}
@@ -116,8 +117,8 @@ func (r *request) asked() page.Asked {
 	return asked
 }
 
-// isIntercepted reports whether intercept runs its response routes, or ran them. Where nothing answered, it sets the
-// status 0.
+// isIntercepted reports whether intercept runs its response routes, or ran them: they have an end of their own, without
+// Caddy's mark. Where nothing answered, it sets the status 0.
 func (r *request) isIntercepted() bool {
 	status, _ := r.replacer.Get("http.intercept.status_code")
 	return status != nil && status != 0
@@ -142,10 +143,10 @@ func (r *request) setHandled() {
 
 // handledError returns the error that an error route is for, or nil in any other route.
 func (r *request) handledError() error {
-	if r.failed == nil {
+	if r.errorRoute == nil {
 		return nil
 	}
-	return r.failed.err
+	return r.errorRoute.err
 }
 
 // isNotFound reports whether err asks for a 404 response.

@@ -4,54 +4,111 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 // responseWriter passes a response on as it comes, unless it is a 404 page: then nothing of it is sent, and the page is
-// written in its place once the next handler has returned. It buffers nothing. A handler may keep its writer after it
-// returned, so there is a new one for each request.
+// written in its place once the next handler has returned. It buffers nothing. In a dry run it passes everything on. A
+// handler may keep its writer after it returned, so there is a new one for each request.
+//
+// It has 256 bytes, one of the sizes that Go allocates. With the next, 288, a response that passes takes more than its
+// budget, 300 bytes. TestAllocationsAreFew holds both.
 type responseWriter struct {
-	exchange
+	caddyhttp.ResponseWriterWrapper
+	handler *Handler // its configuration
+	request request
+
+	state        state
+	reason       reason            // why a 404 response passes
+	isForProgram bool              // the 404 response is an answer for a program
+	mayBeJSON    bool              // the first bytes of its body decide
+	replaced     *replacedResponse // nil: the page replaces no response
+
+	decision *decision       // of all not_found handlers of the request
+	own      decision        // which it is in the first of them
+	outer    *responseWriter // of the handler around this one
+
 	siteHeader [len(siteFields)]string // on entry, each field as one line: header changes values in place
 }
 
-// serve calls the next handler. If its response is replaced, the client gets the page, even if reverse_proxy cannot copy
-// the old response to the end, and panics to abort it.
-func (rw *responseWriter) serve(next caddyhttp.Handler) error {
+// replacedResponse is what is left of a response that the page replaces.
+type replacedResponse struct {
+	cause     report.Outcome
+	isFlushed bool        // by the handler, before the body
+	header    http.Header // as it was when the response began
+	drained   int64       // bytes of the body
+	deadline  time.Time   // from when on a write fails
+}
+
+// enter begins a request at a handler. It returns false if a handler of the same group is already running.
+func (rw *responseWriter) enter(h *Handler, w http.ResponseWriter, r *http.Request) bool {
+	rw.ResponseWriter, rw.handler, rw.request = w, h, newRequest(r, w.Header())
+	if h.URI != "" { // before a rewrite changes the query that it may come in
+		rw.request.client.uri = new(h.pages.ExpandURI(rw.request.replacer))
+	}
+	shared, _ := rw.request.replacer.Get(decisionKey)
+	if rw.decision, _ = shared.(*decision); rw.decision == nil {
+		rw.decision = &rw.own
+		rw.request.replacer.Map(rw.own.placeholder)
+	}
+	return rw.decision.enter(rw)
+}
+
+// callNext calls the next handler. If its response is replaced, the client gets the page, even if reverse_proxy cannot
+// copy the old response to the end, and panics to abort it.
+func (rw *responseWriter) callNext(next caddyhttp.Handler) error {
 	for i, field := range siteFields {
 		rw.siteHeader[i] = strings.Join(rw.Header()[field], ", ")
 	}
 	rw.handler.pages.ExpandRequestID(rw.request.replacer)
 	defer func() {
-		rw.decision.leave(&rw.exchange)
-		if rw.passed404 && rw.handler.Report {
-			rw.countWithoutPage(rw.passedAs)
-		}
-		if rw.state != replaced {
-			return
-		}
-		if p := recover(); p != nil && p != http.ErrAbortHandler {
-			panic(p)
+		rw.decision.leave(rw)
+		if rw.replaced != nil {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				panic(p)
+			}
 		}
 	}()
 	return next.ServeHTTP(withInterfacesOf(rw.ResponseWriter, rw), rw.request.Request)
 }
 
 func (rw *responseWriter) WriteHeader(status int) {
-	if rw.judge(status) {
+	if rw.judge(status) || rw.handler.DryRun {
 		rw.ResponseWriter.WriteHeader(status)
 	}
 }
 
 // begin makes a bare status a response, because more follows it.
 func (rw *responseWriter) begin() {
-	if rw.judgeBare() {
-		rw.ResponseWriter.WriteHeader(http.StatusNotFound)
+	if rw.state == bare {
+		rw.request.errorRoute.header, rw.state = nil, pending
+		if rw.judge(http.StatusNotFound) && !rw.handler.DryRun {
+			rw.ResponseWriter.WriteHeader(http.StatusNotFound)
+		}
+	}
+}
+
+// resume sends what was held of a response that passes after all.
+func (rw *responseWriter) resume() {
+	held, header := rw.replaced, rw.Header()
+	trailers := maps.Clone(header)
+	maps.DeleteFunc(trailers, func(field string, values []string) bool { return slices.Equal(values, held.header[field]) })
+	clear(header)
+	maps.Copy(header, held.header)
+	rw.replaced = nil
+	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
+	maps.Copy(header, trailers)
+	if held.isFlushed { // or net/http would guess a Content-Type
+		_ = rw.FlushError()
 	}
 }
 
@@ -75,21 +132,28 @@ func (r *replacedResponse) drain(n int) (int, error) {
 }
 
 func (rw *responseWriter) Write(p []byte) (int, error) {
-	if len(p) == 0 {
+	if len(p) == 0 && !rw.handler.DryRun {
 		return 0, nil // a 404 error may follow
 	}
-	rw.begin()
-	if rw.state == replaced {
-		return rw.replaced.drain(len(p))
+	if len(p) > 0 {
+		rw.begin()
+		if rw.passesAsJSON(p) && rw.replaced != nil {
+			rw.resume()
+		}
+		if rw.replaced != nil {
+			return rw.replaced.drain(len(p))
+		}
+		rw.state = passed
 	}
-	rw.state = passed
 	return rw.ResponseWriter.Write(p)
 }
 
-// ReadFrom implements io.ReaderFrom, down to the connection where Caddy does.
+// ReadFrom implements io.ReaderFrom, down to the connection where Caddy does. An empty reader is an answer, unlike an empty
+// Write, because Caddy's recorder sends a 200 for one. What comes is not looked into: the type decides.
 func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
 	rw.begin()
-	if rw.state == replaced {
+	rw.mayBeJSON = false
+	if rw.replaced != nil {
 		return io.Copy(struct{ io.Writer }{rw}, r) // without ReadFrom, which would call itself
 	}
 	rw.state = passed
@@ -99,7 +163,8 @@ func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
 // FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
 func (rw *responseWriter) FlushError() error {
 	rw.begin()
-	if rw.state == replaced {
+	if rw.replaced != nil {
+		rw.replaced.isFlushed = true
 		return nil
 	}
 	rw.state = passed
@@ -108,7 +173,7 @@ func (rw *responseWriter) FlushError() error {
 
 func (rw *responseWriter) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	rw.begin()
-	if rw.state == replaced {
+	if rw.replaced != nil {
 		return nil, nil, errReplaced
 	}
 	conn, buf, err := http.NewResponseController(rw.ResponseWriter).Hijack()
@@ -118,37 +183,27 @@ func (rw *responseWriter) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buf, err
 }
 
-// A handlerWriter is a writer that a handler gives to the next one.
-type handlerWriter interface {
-	http.ResponseWriter
-	http.Pusher
-	io.ReaderFrom
-	Unwrap() http.ResponseWriter
-	FlushError() error
-	hijack() (net.Conn, *bufio.ReadWriter, error)
-}
-
 // withInterfacesOf returns a writer that is an http.Flusher, and an http.Hijacker, exactly where the one below is. Caddy's
-// own writers lack both by default, and an early flush costs an HTTP/1.1 client the rest of its request's body. With both
-// idle timeouts off they are net/http's, and plugins such as durable-streams assert them.
-func withInterfacesOf(below http.ResponseWriter, w handlerWriter) http.ResponseWriter {
+// own writers lack both by default, and an early flush costs an HTTP/1.1 client the rest of its request's body. Without
+// Caddy's idle timeouts, the writer is net/http's own, which has both, and plugins such as durable-streams assert them.
+func withInterfacesOf(below http.ResponseWriter, rw *responseWriter) http.ResponseWriter {
 	_, isFlusher := below.(http.Flusher)
 	_, isHijacker := below.(http.Hijacker)
 	switch {
 	case isFlusher && isHijacker:
-		return flushingHijackingWriter{flushingWriter{w}}
+		return flushingHijackingWriter{flushingWriter{rw}}
 	case isFlusher:
-		return flushingWriter{w}
+		return flushingWriter{rw}
 	case isHijacker:
-		return hijackingWriter{w}
+		return hijackingWriter{rw}
 	default:
-		return w
+		return rw
 	}
 }
 
 type (
-	flushingWriter          struct{ handlerWriter }
-	hijackingWriter         struct{ handlerWriter }
+	flushingWriter          struct{ *responseWriter }
+	hijackingWriter         struct{ *responseWriter }
 	flushingHijackingWriter struct{ flushingWriter }
 )
 
@@ -159,10 +214,6 @@ func (w flushingHijackingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // Interface guards
 var (
-	_ handlerWriter = (*responseWriter)(nil)
-	_ handlerWriter = (*dryRunWriter)(nil)
-	_ http.Flusher  = flushingWriter{}
-	_ http.Hijacker = hijackingWriter{}
 	_ http.Flusher  = flushingHijackingWriter{}
 	_ http.Hijacker = flushingHijackingWriter{}
 )

@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -102,19 +104,6 @@ type (
 	}
 )
 
-// TestStatusZeroOfAHandlerPasses has a mistake that net/http panics over.
-func TestStatusZeroOfAHandlerPasses(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("want the panic of net/http")
-		}
-	}()
-	_ = serve(provision(t, &Handler{}), httptest.NewRecorder(), "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
-		w.WriteHeader(0)
-		return nil
-	})
-}
-
 // TestAfterThePage has a handler go on in every possible way after the page has replaced its response.
 func TestAfterThePage(t *testing.T) {
 	t.Parallel()
@@ -170,49 +159,55 @@ func TestAfterThePage(t *testing.T) {
 	}
 }
 
-// TestBareStatus has an error route write an empty 404 where no response is replaced, and perhaps go on.
+// TestBareStatus has an error route end where no response is replaced, as in JSON, or write an empty 404, as in a Caddyfile, and
+// perhaps go on.
 func TestBareStatus(t *testing.T) {
-	keep := []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Kept": {"*"}}}}
-	h := provision(t, &Handler{Replace: replaceNone, Keep: keep})
+	h := provision(t, &Handler{Replace: replaceNone, Keep: []caddyhttp.ResponseMatcher{
+		{StatusCode: []int{404}, Headers: http.Header{"X-Own": {"*"}}},
+	}})
 	for name, tt := range map[string]struct {
-		status int    // of the error
-		field  string // that the error route sets
-		goOn   func(w http.ResponseWriter) error
+		status int // of the error
+		route  []step
 		isPage bool
 	}{
-		"what the failing handler left": {404, "", nil, true},
-		"of another error":              {500, "", nil, false},
-		"with a type":                   {404, "Content-Type", nil, false},
-		"with a length":                 {404, "Content-Length", nil, false},
-		"that is kept":                  {404, "X-Kept", nil, false},
-		"kept before the error route":   {404, "", nil, true},
-		"write":                         {404, "", func(w http.ResponseWriter) error { _, err := io.WriteString(w, "theirs"); return err }, false},
-		"read":                          {404, "", func(w http.ResponseWriter) error { _, err := io.Copy(w, strings.NewReader("theirs")); return err }, false},
-		"flush":                         {404, "", func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }, false},
-		"hijack":                        {404, "", func(w http.ResponseWriter) error { _, _, err := http.NewResponseController(w).Hijack(); return err }, false},
-		"second status":                 {404, "", func(w http.ResponseWriter) error { w.WriteHeader(http.StatusOK); return nil }, true},
+		"the end":                       {404, []step{end}, true},
+		"the end, of another error":     {500, []step{end}, false},
+		"what the failing handler left": {404, []step{status(404)}, true},
+		"of another error":              {500, []step{status(404)}, false},
+		"with a type":                   {404, []step{text, status(404)}, false},
+		"with a length":                 {404, []step{empty, status(404)}, false},
+		"with another status":           {404, []step{status(500)}, false},
+		"that is kept":                  {404, []step{own, status(404)}, false},
+		"kept before the error route":   {404, []step{status(404)}, true},
+		"write":                         {404, []step{status(404), theirs}, false},
+		"read":                          {404, []step{status(404), readFrom("theirs")}, false},
+		"flush":                         {404, []step{status(404), flush}, false},
+		"hijack":                        {404, []step{status(404), hijack}, false},
+		"second status":                 {404, []step{status(404), status(200)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
+			w, want := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}, &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
 			w.Header().Set("Content-Type", "text/html")
 			if strings.HasPrefix(name, "kept before") {
-				w.Header().Set("X-Kept", "1") // by the handler that failed
+				w.Header().Set("X-Own", "1") // by the handler that failed
 			}
 			r := prepare(w, httptest.NewRequest("GET", "http://a.test/x", nil))
+			_ = script(tt.route)(want, r)
+			caddyhttp.SetVar(r.Context(), "unhandled", nil)
 			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, error(caddyhttp.Error(tt.status, nil))))
-			err := h.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-				if tt.field != "" {
-					w.Header().Set(tt.field, "0")
-				}
-				w.WriteHeader(http.StatusNotFound)
-				if tt.goOn != nil {
-					return tt.goOn(w)
-				}
-				return nil
-			}))
-			isPage := strings.HasPrefix(w.Body.String(), "HTTP ERROR 404")
-			if err != nil || w.Code != http.StatusNotFound || isPage != tt.isPage {
-				t.Errorf("got %d %q, %v, and want the page: %v", w.Code, w.Body, err, tt.isPage)
+			err := h.ServeHTTP(w, r, script(tt.route))
+			wantCause := ""
+			if tt.isPage {
+				wantCause = "error"
+				want = &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
+				want.WriteHeader(404)
+				_, _ = want.WriteString(testcaddy.TextPage("GET", "http://a.test/x", ""))
+			}
+			if cause, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString(causePlaceholder); cause != wantCause {
+				t.Errorf("got the cause %q, want %q", cause, wantCause)
+			}
+			if err != nil || w.Code != want.Code || w.Body.String() != want.Body.String() || !slices.Equal(w.calls, want.calls) {
+				t.Errorf("got %d %q, %v and the calls %q, want %d %q and %q", w.Code, w.Body, err, w.calls, want.Code, want.Body, want.calls)
 			}
 		})
 	}

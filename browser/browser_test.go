@@ -1,6 +1,5 @@
-// Package browser looks at the page in headless Chromium, as people see it. It is a module of its own, so that the
-// plugin's go.mod knows nothing of browsers. It needs Chromium and, from `npm ci`, axe-core; it saves
-// the screenshots in docs/.
+// Package browser tests the page in headless Chromium, with axe-core from `npm ci`, and saves the screenshots in docs/. It is a
+// separate module, so that the plugin does not require a browser's driver.
 package browser
 
 import (
@@ -27,8 +26,7 @@ import (
 
 const site = "http://127.0.0.1:8080"
 
-// TestMain runs the quickstart, built from the checkout, and beside it the sites of docs/headers.md with a policy of their
-// own.
+// TestMain runs the quickstart, and beside it the sites of docs/headers.md that have a policy.
 func TestMain(m *testing.M) {
 	code, err := withQuickstart(m.Run)
 	if err != nil {
@@ -72,8 +70,8 @@ func withQuickstart(run func() int) (int, error) {
 	}
 }
 
-// writeSites writes the Caddyfile: the two sites of the document at the ports 8083 and 8084, and at 8085 one whose policy
-// leaves the page no style.
+// writeSites writes the Caddyfile. The document's two sites get the ports 8083 and 8084; at 8085 is one whose policy blocks the
+// page's style.
 func writeSites(file string) error {
 	quickstart, err := os.ReadFile("../examples/quickstart/Caddyfile")
 	if err != nil {
@@ -110,7 +108,7 @@ type seen struct {
 	screenshot             []byte
 }
 
-// look opens a page in a browser of its own.
+// look opens a page in a new browser.
 func look(t *testing.T, url string, v view) seen {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -136,7 +134,7 @@ func look(t *testing.T, url string, v view) seen {
 		case *runtime.EventExceptionThrown:
 			s.complaints = append(s.complaints, "exception: "+e.ExceptionDetails.Error())
 		case *log.EventEntryAdded:
-			// that the page has status 404 is what it is for
+			// a 404 page is a 404
 			if !strings.Contains(e.Entry.Text, "the server responded with a status of 404") {
 				s.complaints = append(s.complaints, fmt.Sprint(e.Entry.Source, ": ", e.Entry.Text))
 			}
@@ -165,7 +163,7 @@ func look(t *testing.T, url string, v view) seen {
 	return s
 }
 
-// accessible runs axe-core in the page. It comes in through the debugger, which no policy of the page's stops.
+// accessible runs axe-core in the page. The debugger injects it, whatever the page's policy is.
 func accessible(ctx context.Context, t *testing.T) error {
 	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -274,7 +272,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPolicyOfTheSite looks at the page under the policies of docs/headers.md, and under one that leaves it no style.
+// TestPolicyOfTheSite looks at the page under the policies of docs/headers.md, and under one that blocks its style.
 func TestPolicyOfTheSite(t *testing.T) {
 	light := view{1000, 560, false, "light"}
 	styled := look(t, site+"/docs/nothing", light).background

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReplacementIsRelativeToTheManifest reads the manifest of the repository.
+// TestReplacementIsRelativeToTheManifest reads the repository's manifest.
 func TestReplacementIsRelativeToTheManifest(t *testing.T) {
 	b, err := readManifest("../xcaddy.json")
 	if err != nil {

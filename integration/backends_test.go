@@ -18,8 +18,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestPagesOfOtherServers replaces the 404 pages of nginx, Python and Node. The test has a build tag because they are not
-// part of a Go installation; .ci/run installs them.
+// TestPagesOfOtherServers replaces the 404 pages of nginx, Python and Node, which .ci/run installs.
 func TestPagesOfOtherServers(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "hello.txt"), []byte("hello"), 0o644); err != nil {
@@ -76,23 +75,9 @@ require("http").createServer((req, res) => {
 	}
 }
 
-// TestErrorServiceOfNginx runs the nginx.conf of the example, between an application and the Caddy of its Caddyfile. The
-// page says what the visitor asked nginx for, and with which method.
+// TestErrorServiceOfNginx runs the example's nginx.conf and Caddyfile. The page shows the visitor's address and method.
 func TestErrorServiceOfNginx(t *testing.T) {
-	// with other addresses, each of which has to be there
-	example := func(t *testing.T, name string, addresses ...string) string {
-		t.Helper()
-		content, err := os.ReadFile("../examples/error-service/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i < len(addresses); i += 2 {
-			if !strings.Contains(string(content), addresses[i]) {
-				t.Fatalf("%s has no %q:\n%s", name, addresses[i], content)
-			}
-		}
-		return strings.NewReplacer(addresses...).Replace(string(content))
-	}
+	const example = "../examples/error-service/"
 	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/hello":
@@ -108,10 +93,10 @@ func TestErrorServiceOfNginx(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// a Caddy that believes the proxies at some addresses, and nginx, each on ports of its own
+	// nginx, and a Caddy that trusts some proxies
 	start := func(t *testing.T, proxies string) (nginx, query, header *testcaddy.Client) {
 		queryPort, headerPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
-		options, sites, ok := strings.Cut(example(t, "Caddyfile", ":8080 ", "http://:"+queryPort+" ", ":8081 ", "http://:"+headerPort+" ", ":8082 ", "http://:0 ", "remote_ip private_ranges", "remote_ip "+proxies), "\n}\n")
+		options, sites, ok := strings.Cut(edited(t, example+"Caddyfile", ":8080 ", "http://:"+queryPort+" ", ":8081 ", "http://:"+headerPort+" ", ":8082 ", "http://:0 ", "remote_ip private_ranges", "remote_ip "+proxies), "\n}\n")
 		_, options, _ = strings.Cut(options, "\n{\n")
 		if !ok || !strings.Contains(options, "trusted_proxies") {
 			t.Fatalf("the Caddyfile has the options %q", options)
@@ -120,8 +105,8 @@ func TestErrorServiceOfNginx(t *testing.T) {
 
 		addr := "127.0.0.1:" + testcaddy.FreePort(t)
 		rewrites := "location /rewritten/ {\nrewrite ^ /other?y break;\nproxy_pass http://application;\nproxy_intercept_errors on;\n}\n"
-		startNginx(t, example(t, "nginx.conf", "listen 80;", "listen "+addr+";", "127.0.0.1:9000", application, "127.0.0.1:8081", "127.0.0.1:"+headerPort, "/var/www", root,
-			"location /files/", rewrites+"location /files/", "$scheme;", "https;")) // as if it had a certificate
+		startNginx(t, edited(t, example+"nginx.conf", "listen 80;", "listen "+addr+";", "127.0.0.1:9000", application, "127.0.0.1:8081", "127.0.0.1:"+headerPort, "/var/www", root,
+			"location /files/", rewrites+"location /files/", "$scheme;", "https;")) // as over TLS
 		awaitListener(t, "nginx", addr)
 		return testcaddy.HTTP11(t, addr), testcaddy.HTTP11(t, "127.0.0.1:"+queryPort), testcaddy.HTTP11(t, "127.0.0.1:"+headerPort)
 	}
@@ -130,7 +115,7 @@ func TestErrorServiceOfNginx(t *testing.T) {
 	const asked, own = "http://www.example.com" + ownPath, "https://www.example.com" + ownPath
 	forged := []string{"X-Original-URI: http://evil.example/", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: http"}
 
-	t.Run("proxies are believed", func(t *testing.T) {
+	t.Run("trusted", func(t *testing.T) {
 		nginx, query, _ := start(t, "127.0.0.0/8")
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} {
 			req, err := http.NewRequest(method, asked, strings.NewReader("a=b"))
@@ -155,7 +140,7 @@ func TestErrorServiceOfNginx(t *testing.T) {
 		// as Traefik does
 		query.Get(t, "http://shop.test/404?url=https%3A%2F%2Fshop.test%2Fa%2520b%3Fx").WantPage(t, "GET", "https://shop.test/a%20b?x", "")
 	})
-	t.Run("others are not", func(t *testing.T) {
+	t.Run("not trusted", func(t *testing.T) {
 		nginx, query, header := start(t, "192.0.2.0/24")
 		nginx.Get(t, "http://www.example.com/rewritten/x?y=z").WantPage(t, "GET", "https://www.example.com/other?y&y=z", "")
 		header.Get(t, "http://www.example.com/x", forged[0]).WantPage(t, "GET", "http://www.example.com/x", "")
@@ -163,8 +148,8 @@ func TestErrorServiceOfNginx(t *testing.T) {
 	})
 }
 
-// TestDocumentedJq runs each jq line of docs/report.md on a report with addresses that do harm where they are not text. Some
-// of them only a forged report has.
+// TestDocumentedJq runs each jq line of docs/report.md and docs/report-json.md on a report with hostile addresses, some of which
+// need a forged report.
 func TestDocumentedJq(t *testing.T) {
 	hostile := []string{"/*", "/a/*", "/{uri}", "/a b", "/a\n", "/a\nredir /* https://evil.example", "/a\r", "/..", "/a/../b", "/.git", `/"`, "/`", "/'", "/$(id)", "/%2A",
 		"/\x1b[2J", "/\x00", "/\u2028", "/\t", "/", "//evil.example", "/a#b", "/a?b", "/\\", "*", "", "{", "-n", "/" + strings.Repeat("x", 200), "/" + strings.Repeat("x/", 5000)}
@@ -209,7 +194,7 @@ func TestDocumentedJq(t *testing.T) {
 		"# one address over all kinds":      {1, 3, "own\t7\thttps://b.test/shop/candles\n"},
 		"# for redirects on one host":       {len(plain), 1, comments},
 	}
-	for _, block := range strings.Split(readFile(t, "../docs/report.md"), "```sh\n")[1:] {
+	for _, block := range strings.Split(readFile(t, "../docs/report.md")+readFile(t, "../docs/report-json.md"), "```sh\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
 		for _, script := range strings.Split(block, "\n\n") {
 			if !strings.Contains(script, "jq ") {
@@ -218,7 +203,7 @@ func TestDocumentedJq(t *testing.T) {
 			name, _, _ := strings.Cut(strings.SplitN(script, "\n", 2)[0], ":")
 			want, ok := want[name]
 			if !ok {
-				t.Errorf("nothing is asked of %q", name)
+				t.Errorf("%q has no expected output here", name)
 				continue
 			}
 			cmd := exec.Command("sh", "-c", script)
@@ -233,8 +218,8 @@ func TestDocumentedJq(t *testing.T) {
 	}
 }
 
-// TestCacheInFront has nginx keep what it may, before an application whose 404s are fresh for a minute: as they are, replaced,
-// and replaced with the lines that docs/headers.md has for it.
+// TestCacheInFront has nginx cache an application's 404s, which are fresh for a minute: its own, replaced ones, and replaced
+// ones with the Caddyfile of docs/headers.md.
 func TestCacheInFront(t *testing.T) {
 	t.Chdir("..")
 	asked := make(map[string]int)
@@ -269,7 +254,7 @@ func TestCacheInFront(t *testing.T) {
 	}
 }
 
-// startNginx runs nginx with some server blocks until the test ends.
+// startNginx runs nginx with server blocks until the test ends.
 func startNginx(t *testing.T, servers string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -13,12 +13,11 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestWhatCaddyDoes is about Caddy alone: what not_found relies on without Caddy's documentation saying so. Each case names
-// the functions of the handler that rely on it, which have to change if it fails with a new version of Caddy. OBSERVER is
-// where a handler observes the next ones.
+// TestWhatCaddyDoes tests undocumented behavior of Caddy. Each case names the functions that rely on it, and that have to
+// change if a new Caddy fails the case. OBSERVER is where a handler observes the next ones.
 //
-// That Caddy sorts a block's routes and merges neighbours, and that the state of a block is its own, is what parseCaddyfile
-// and groupOf rely on. TestOneOfEachBlockTakesEffect and TestBlocksHaveGroupsOfTheirOwn fail without it.
+// parseCaddyfile and groupOf rely on how Caddy sorts and merges the routes of a block, and on each block's own state:
+// TestAdapt fails without that.
 func TestWhatCaddyDoes(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if w.Header()["Date"] = nil; r.URL.Path == "/breaks" {
@@ -30,11 +29,11 @@ func TestWhatCaddyDoes(t *testing.T) {
 	const intercept, gone = "intercept {\n@gone status 410\nhandle_response @gone {\n", "\n}\n}\n"
 	cases := map[string]struct{ site, want string }{
 		// isUnhandled, isUnanswered, reachedEnd and setHandled
-		"GET the end of the chain":     {"OBSERVER", " unhandled"},
-		"GET the end within handle":    {"OBSERVER\nhandle {\nrespond /other no\n}", " unhandled"},
-		"GET an empty response":        {"OBSERVER\nrespond 200", "WriteHeader 200"},
-		"GET a handler without a word": {"OBSERVER\nhandle {\n" + testcaddy.Directive(t, silent) + "\n}", ""},
-		// isBareStatus and errorOfRoute
+		"GET the end of the chain":  {"OBSERVER", " unhandled"},
+		"GET the end within handle": {"OBSERVER\nhandle {\nrespond /other no\n}", " unhandled"},
+		"GET an empty response":     {"OBSERVER\nrespond 200", "WriteHeader 200"},
+		"GET a silent handler":      {"OBSERVER\nhandle {\n" + testcaddy.Directive(t, silent) + "\n}", ""},
+		// isBareStatus and handledError
 		"GET the end of the routes of a 404": {"error 404\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 404"},
 		"GET the end of the routes of a 500": {"error 500\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 500"},
 		// isIntercepted, reachedEnd and isDecided
@@ -69,8 +68,8 @@ func TestWhatCaddyDoes(t *testing.T) {
 	}
 }
 
-// observer returns a directive that says what the next handlers do, and discards it: with which status and which changes of
-// the header they respond, whether they panic as net/http does to abort, the variable unhandled, and the placeholder of intercept.
+// observer returns a directive that discards the response of the next handlers, and reports its status, the header fields that
+// changed, a panic with http.ErrAbortHandler, the variable unhandled, and the placeholder of intercept.
 func observer(t *testing.T, observed chan<- string) (directive string) {
 	return testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
 		d := &discarding{before: w.Header(), header: w.Header().Clone()}

@@ -3,10 +3,10 @@ package integration
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -20,8 +20,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// command returns a caddy command with a home of its own. It is killed when the test ends, or after a minute, so that one
-// that should not have started does not run for ever.
+// command returns a caddy command with its own home directory. It is killed when the test ends, or after a minute.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -34,29 +33,34 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), runsAsCaddy+"=1", "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "TMPDIR="+home,
-		"GORACE=atexit_sleep_ms=0") // or a program with the race detector takes a second to exit
+		"GORACE=atexit_sleep_ms=0") // or with -race it takes a second to exit
 	return cmd
 }
 
-// run runs a caddy command to its end.
+// run runs a caddy command to its end. Its output may go elsewhere.
 func run(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
-	var out bytes.Buffer
-	stderr, code = runInto(t, cmd, &out)
-	return out.String(), stderr, code
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = cmp.Or[io.Writer](cmd.Stdout, &out), &errs
+	if err := cmd.Run(); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			t.Fatal(err)
+		}
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// prints runs a caddy command that succeeds, and returns what it prints.
+// prints runs a caddy command that must succeed and log nothing, and returns its output.
 func prints(t *testing.T, cmd *exec.Cmd) (stdout string) {
 	t.Helper()
 	stdout, stderr, code := run(t, cmd)
-	if code != 0 {
+	if code != 0 || stderr != "" {
 		t.Fatalf("got the exit code %d and\n%s", code, stderr)
 	}
 	return stdout
 }
 
-// fails runs a caddy command, which must say why it fails, and print nothing else.
+// fails runs a caddy command that must fail and print only why.
 func fails(t *testing.T, cmd *exec.Cmd, why string) (stderr string) {
 	t.Helper()
 	stdout, stderr, code := run(t, cmd)
@@ -66,41 +70,11 @@ func fails(t *testing.T, cmd *exec.Cmd, why string) (stderr string) {
 	return stderr
 }
 
-func runInto(t *testing.T, cmd *exec.Cmd, stdout io.Writer) (stderr string, code int) {
-	t.Helper()
-	var errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = stdout, &errs
-	if err := cmd.Run(); err != nil {
-		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
-			t.Fatal(err)
-		}
-	}
-	return errs.String(), cmd.ProcessState.ExitCode()
-}
-
-// failsToPrint runs a caddy command whose output does not fit.
-func failsToPrint(t *testing.T, cmd *exec.Cmd) (stderr string) {
-	t.Helper()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("only Linux has /dev/full")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer full.Close()
-	stderr, code := runInto(t, cmd, full)
-	if code != 1 {
-		t.Errorf("got the exit code %d", code)
-	}
-	return stderr
-}
-
-// running is a caddy not-found that runs.
+// running is a running caddy not-found.
 type running struct {
 	*testcaddy.Client
-	addr, admin string // the latter is the default of the admin API
-	log         string // the name of the file
+	addr, admin string // admin: the default address of its admin API
+	log         string // a file
 	cmd         *exec.Cmd
 }
 
@@ -122,19 +96,19 @@ func startNotFound(t *testing.T, flags ...string) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Wait() // it is killed by then, if it has not ended
+		_ = cmd.Wait() // the context has killed it by now
 		if t.Failed() {
 			t.Log(readFile(t, r.log))
 		}
 	})
-	// not only that something listens: for a moment, that may be another test that looks for a free port
+	// a mere listener may be another test that looks for a free port
 	eventually(t, "caddy not-found answers at "+r.addr, func() bool {
 		conn, err := net.Dial("tcp", r.addr)
 		if err != nil {
 			return false
 		}
 		defer conn.Close()
-		io.WriteString(conn, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n") // which no handler sees, without a Host
+		io.WriteString(conn, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n") // no handler sees it without a Host
 		answer, _ := io.ReadAll(conn)
 		return strings.HasPrefix(string(answer), "HTTP/1.1 400 ")
 	})
@@ -160,13 +134,13 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 		t.Errorf("without --access-log and --debug, it logs\n%s", log)
 	}
 	if files, err := os.ReadDir(s.cmd.Dir); err != nil || len(files) > 0 {
-		t.Errorf("in its home it has left %v, %v", files, err)
+		t.Errorf("it left %v in its home directory, %v", files, err)
 	}
 }
 
 func TestNotFoundCommandFlags(t *testing.T) {
 	t.Parallel()
-	t.Run("most of them", func(t *testing.T) {
+	t.Run("most flags", func(t *testing.T) {
 		t.Parallel()
 		template := testcaddy.TempFile(t, "404.html", "<p>{{.Message}}")
 		s := startNotFound(t, "--context-path=/app//", "--footer", "Powered by us", "--formats=text,html", "--template", template,
@@ -191,7 +165,7 @@ func TestNotFoundCommandFlags(t *testing.T) {
 			eventually(t, "the log has "+message, func() bool { return strings.Contains(readFile(t, s.log), message) })
 		}
 	})
-	t.Run("as ingress-nginx needs them", func(t *testing.T) {
+	t.Run("for ingress-nginx", func(t *testing.T) {
 		t.Parallel()
 		s := startNotFound(t, "--uri={http.request.header.X-Original-URI}", "--base-url=https://{http.request.hostport}", "--trusted-proxies", "10.0.0.0/8")
 		s.Do(t, "POST", "http://a.test:8443/", "X-Original-URI: /x?y").WantPage(t, "POST", "https://a.test:8443/x?y", "")
@@ -212,10 +186,10 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	}
 }
 
-// TestNotFoundCommandLeavesOtherServersAlone starts a second one where the first one listens, or has its admin API.
+// TestNotFoundCommandLeavesOtherServersAlone starts a second server at an address of the first.
 func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "") // the path of a socket has to be short
+	dir, err := os.MkdirTemp("", "") // a socket's path has to be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +202,7 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 		t.Error("with --admin, the admin API listens at the default address, too")
 	}
 
-	// a second one does not start, nor does it take a part of another server's connections
+	// if it started, it would get a share of the first one's connections
 	for _, tt := range []struct{ flag, at, env, instead string }{
 		{"--report", first.admin, first.admin, "--admin localhost:2020 or --admin unix//run/not-found.sock"},
 		{"--admin", first.admin, second.admin, "--admin localhost:2020"},
@@ -270,7 +244,7 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	reports(socket, "/third")
 }
 
-// TestNotFoundCommandDoesNotWaitForStalledClients has clients that stall in a request.
+// TestNotFoundCommandDoesNotWaitForStalledClients has clients stall in a header and in a body.
 func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 	t.Parallel()
 	stall := func(t *testing.T, s *running, request string) net.Conn {
@@ -282,7 +256,7 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 		if _, err := io.WriteString(conn, request); err != nil {
 			t.Fatal(err)
 		}
-		s.Get(t, "http://a.test/another") // it has the first request by then
+		s.Get(t, "http://a.test/another") // by now the stalled one has arrived
 		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +287,26 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 	})
 }
 
-// TestCommandOfTheKubernetesExample runs what the manifest runs.
+// TestUpstreamOfTheExamples runs the command that examples/README.md has for an upstream.
+func TestUpstreamOfTheExamples(t *testing.T) {
+	t.Parallel()
+	args := regexp.MustCompile(`go run ./cmd/caddy (respond --listen )127.0.0.1:8081 (.+) '(.+)' '(.+)'`).FindStringSubmatch(readFile(t, "../examples/README.md"))
+	if args == nil {
+		t.Fatal("the command is missing")
+	}
+	addr := "127.0.0.1:" + testcaddy.FreePort(t)
+	cmd := command(t, append(strings.Fields(args[1]+addr+" "+args[2]), args[3:]...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() })
+	awaitListener(t, "the upstream", addr)
+	res := testcaddy.HTTP11(t, addr).Get(t, "http://"+addr+"/x")
+	res.Want(t, http.StatusNotFound, "<h1>Nothing here</h1>")
+	res.WantHeader(t, "Content-Type", "text/html")
+}
+
+// TestCommandOfTheKubernetesExample runs the command of the manifest.
 func TestCommandOfTheKubernetesExample(t *testing.T) {
 	t.Parallel()
 	manifest := readFile(t, "../examples/kubernetes/manifest.yaml")

@@ -3,16 +3,18 @@
 package integration
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestDocumentedCurlStartsOver runs the lines of docs/report.md, over TCP and over a Unix socket.
+// TestDocumentedCurlStartsOver runs the curl lines of docs/report.md, over TCP and over a Unix socket.
 func TestDocumentedCurlStartsOver(t *testing.T) {
 	lines := regexp.MustCompile(`(?m)^curl .*-X DELETE.*$`).FindAllString(readFile(t, "../docs/report.md"), -1)
 	if len(lines) != 2 {
@@ -43,7 +45,29 @@ func TestDocumentedCurlStartsOver(t *testing.T) {
 	}
 }
 
-// TestDocumentedJqOfTheAccessLog runs the line of examples/monitoring/README.md on the log that Caddy writes.
+// TestDocumentedQuestions runs the lines that ask a binary for its version, and a site as a browser does.
+func TestDocumentedQuestions(t *testing.T) {
+	s := testcaddy.Start(t, "http://127.0.0.1:0 {\nnot_found\n}")
+	caddy := command(t)
+	here := strings.NewReplacer("sudo ", "", "$(pidof caddy)", strconv.Itoa(os.Getpid()), "caddy build-info", caddy.Path+" build-info",
+		"https://www.example.com/", "http://"+s.Addr+"/", "<address>", "http://"+s.Addr+"/x")
+	page := readFile(t, "../docs/no-page.md") + readFile(t, "../docs/applications.md")
+	for question, want := range map[string]string{`.* build-info .*`: "\tgithub.com/caddy-notfound/notfound", `curl .*text/html,.*`: "404 Not Found"} {
+		lines := regexp.MustCompile(`(?m)^ *`+question+`$`).FindAllString(page, -1)
+		if len(lines) != 2 {
+			t.Errorf("the documents have the lines %q, want two", lines)
+		}
+		for _, line := range lines {
+			cmd := exec.Command("sh", "-c", here.Replace(line))
+			cmd.Env = caddy.Env
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+				t.Errorf("%s: %v\n%s", cmd, err, out)
+			}
+		}
+	}
+}
+
+// TestDocumentedJqOfTheAccessLog runs the jq line of examples/monitoring/README.md on Caddy's access log.
 func TestDocumentedJqOfTheAccessLog(t *testing.T) {
 	_, script, _ := strings.Cut(readFile(t, "../examples/monitoring/README.md"), "```\njq ")
 	script, _, _ = strings.Cut(script, "```")
@@ -52,7 +76,7 @@ func TestDocumentedJqOfTheAccessLog(t *testing.T) {
 	s.Get(t, "http://a.test/x?$(id)", "Referer: http://b.test/")
 	s.Get(t, "http://a.test/x?$(id)", "Referer: http://b.test/")
 	s.Get(t, "http://a.test/fine")
-	eventually(t, "jq counts what is missed", func() bool {
+	eventually(t, "jq counts the pages", func() bool {
 		jq := exec.Command("sh", "-c", "jq "+script)
 		jq.Dir = dir
 		out, err := jq.CombinedOutput()

@@ -2,6 +2,7 @@ package integration
 
 import (
 	goast "go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -18,8 +19,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// TestLinksLeadSomewhere follows each relative link of the documents, to a file or to a heading, and each path that begins
-// with ../ in a comment of an example. Everything in docs/ and in examples/ can be reached.
+// TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of examples. Every
+// file in docs/ and every example has a link.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Chdir("..")
 	headings, links := make(map[string][]string), make(map[string][]string) // of each file; headings as GitHub names them
@@ -82,7 +83,7 @@ func documents(t *testing.T) (files []string) {
 	return glob(t, "*.md", "docs/*.md", "examples/*.md", "examples/*/*.md")
 }
 
-// glob returns the paths of the files that match the patterns, of which each must match something.
+// glob returns the paths that match the patterns. Each pattern must match something.
 func glob(t *testing.T, patterns ...string) (files []string) {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -119,19 +120,36 @@ func anchor(heading string) string {
 	}, heading)
 }
 
-// TestDocumentsNameTestsThatExist looks up each test that a document names, here and beside the code.
-func TestDocumentsNameTestsThatExist(t *testing.T) {
+// TestNamesExist looks up, in the Go code, the names in its comments and in CONTRIBUTING.md, and the tests that documents name.
+func TestNamesExist(t *testing.T) {
 	t.Chdir("..")
-	exists := make(map[string]bool)
-	for _, file := range glob(t, "*_test.go", "internal/*/*_test.go", "integration/*_test.go", "bench/*_test.go") {
-		for _, match := range regexp.MustCompile(`(?m)^func (\w+)\(`).FindAllStringSubmatch(readFile(t, file), -1) {
-			exists[match[1]] = true
+	exists, texts := make(map[string]bool), make(map[string]string)
+	for _, file := range glob(t, "*.go", "*/*.go", "*/*/*.go") {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		goast.Inspect(f, func(n goast.Node) bool {
+			if id, ok := n.(*goast.Ident); ok {
+				exists[id.Name] = true
+			}
+			return true
+		})
+		for _, comment := range f.Comments {
+			texts[file] += comment.Text()
 		}
 	}
 	for _, file := range documents(t) {
-		names := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`).FindAllString(readFile(t, file), -1)
+		texts[file] = readFile(t, file)
+	}
+	ofTests, mixedCaps := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`), regexp.MustCompile(`\b(is[A-Z]|[a-z]{3,}[A-Z])[a-z]\w*`)
+	for file, text := range texts {
+		names := ofTests.FindAllString(text, -1)
 		if file == "SECURITY.md" && len(names) == 0 {
 			t.Error("SECURITY.md names no test")
+		}
+		if file == "CONTRIBUTING.md" || strings.HasSuffix(file, ".go") {
+			names = append(names, mixedCaps.FindAllString(text, -1)...)
 		}
 		for _, name := range names {
 			if !exists[name] {
@@ -141,8 +159,8 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// TestCodeMapIsTrue compares the picture of the imports in CONTRIBUTING.md with the imports. They go down in it, and
-// nothing below the handler imports Caddy's HTTP handlers. The calls of the handler's files go down as well.
+// TestCodeMapIsTrue compares the code map in CONTRIBUTING.md with the code. Imports go down in it, and so do calls between the
+// handler's files. Only the handler imports caddyhttp.
 func TestCodeMapIsTrue(t *testing.T) {
 	t.Chdir("..")
 	_, picture, _ := strings.Cut(readFile(t, "CONTRIBUTING.md"), "```text\n")
@@ -155,28 +173,22 @@ func TestCodeMapIsTrue(t *testing.T) {
 	const module = "github.com/caddy-notfound/notfound"
 	var want string
 	for i, room := range rooms {
-		files := glob(t, filepath.Join(".", strings.TrimPrefix(room, "notfound"), "*.go"))
+		p, err := build.ImportDir(filepath.Join(".", strings.TrimPrefix(room, "notfound")), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var imports []string
-		for _, file := range files {
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, spec := range f.Imports {
-				path := strings.Trim(spec.Path.Value, `"`)
-				below, ours := strings.CutPrefix(path, module+"/")
-				switch {
-				case strings.HasSuffix(file, "_test.go"):
-				case room != "notfound" && strings.Contains(path, "/caddyhttp"):
-					t.Errorf("%s imports %s", room, path)
-				case ours && !slices.Contains(rooms[i+1:], below):
-					t.Errorf("%s imports %s, which is not below it", room, below)
-				case ours && !slices.Contains(imports, below):
-					imports = append(imports, below)
-				}
+		for _, path := range p.Imports {
+			below, ours := strings.CutPrefix(path, module+"/")
+			switch {
+			case room != "notfound" && strings.Contains(path, "/caddyhttp"):
+				t.Errorf("%s imports %s", room, path)
+			case ours && !slices.Contains(rooms[i+1:], below):
+				t.Errorf("%s imports %s, which is not below it", room, below)
+			case ours:
+				imports = append(imports, below)
 			}
 		}
-		slices.Sort(imports)
 		want += room
 		if len(imports) > 0 {
 			want += strings.Repeat(" ", len("internal/report")-len(room)) + " → " + strings.Join(imports, ", ")

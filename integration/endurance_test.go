@@ -21,8 +21,8 @@ import (
 
 var endurance = flag.Duration("endurance", 2*time.Second, "how long TestEndurance keeps Caddy under load")
 
-// TestEndurance keeps Caddy under load while its config is reloaded, and a backend goes away and comes back. Every answer is
-// right, byte for byte, and nothing is left behind. For longer than a moment:
+// TestEndurance keeps Caddy under load while configs are reloaded, and a backend goes away and comes back. Every answer is
+// right, byte for byte, and nothing leaks. To run it for longer:
 //
 //	go test -race -run TestEndurance -timeout 10m ./integration -endurance 5m
 func TestEndurance(t *testing.T) {
@@ -45,8 +45,8 @@ func TestEndurance(t *testing.T) {
 // load is a Caddy under load.
 type load struct {
 	addr             string
-	configs          [2][]byte // which take turns
-	steady, mortal   string    // the addresses of the backends; the mortal one goes away
+	configs          [2][]byte // used in turn
+	steady, mortal   string    // backends; the mortal one goes away
 	logs             *testcaddy.Logs
 	requests         atomic.Int64
 	reloads, outages int
@@ -60,8 +60,8 @@ func startLoad(t *testing.T) *load {
 	template := testcaddy.TempFile(t, "404.html", strings.NewReplacer("HEADING", "{{.Heading}}", "URI", "{{.URI}}").Replace(templatePage))
 	port := testcaddy.FreePort(t)
 	for i, name := range []string{"one", "two"} {
-		// The keepalive is short because a connection that becomes idle after a reload outlives its config by it. So are the
-		// server's timeouts: in HTTP/2, their timers keep a connection that is gone in memory, with its config.
+		// Idle connections keep an old config in memory for the keepalive, and the timers of HTTP/2 keep closed connections for
+		// the server's timeouts, so these are short.
 		sites := strings.NewReplacer("NAME", name, "PORT", port, "TEMPLATE", template, "STEADY", l.steady, "MORTAL", l.mortal).Replace(`
 (proxy) {
 	reverse_proxy {args[0]} {
@@ -106,7 +106,7 @@ http://a.test:PORT {
 	return l
 }
 
-// loadedBackend is what both backends do. What it streams is the query many times over, which no two requests share.
+// loadedBackend is both backends' handler. It streams the query many times over, which is unique to each request.
 func loadedBackend(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/stream":
@@ -131,7 +131,7 @@ func streamed(query string) string { return strings.Repeat(query, 10_000) }
 
 const templatePage = "<h1>HEADING</h1><p>URI</p>\n"
 
-// kind is a kind of request, for a page in text, a page by the template, or what the backend answers.
+// kind is a kind of request: for a page in text, a page from the template, or the backend's answer.
 type kind struct{ method, path, want string }
 
 var kinds = []kind{
@@ -173,7 +173,7 @@ func (l *load) run(t *testing.T, d time.Duration) {
 	repeat("the mortal backend", 200*time.Millisecond, func() error {
 		ln, err := net.Listen("tcp", l.mortal)
 		if err != nil {
-			return nil // a connection between others has the port for now
+			return nil // a client's connection has the port
 		}
 		srv := &http.Server{Handler: http.HandlerFunc(loadedBackend)}
 		go srv.Serve(ln)
@@ -197,8 +197,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ask sends a request, and checks the answer. Some clients leave before it, and so do all at the end. What the mortal
-// backend answers may be missing, or break off; but a page does not break off, because Caddy has it.
+// ask sends a request, and checks the answer. Some clients leave early, and all do at the end. An answer of the mortal backend
+// may be missing or break off, but a page may not.
 func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
 	if rand.N(4) == 0 {
 		var leave context.CancelFunc
@@ -208,11 +208,11 @@ func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
 	query, upload := fmt.Sprintf("%09d", l.requests.Add(1)), ""
 	uri := "http://a.test" + k.path + "?" + query
 	if k.method == http.MethodPost && c.Name == "HTTP/1.1" {
-		// not over HTTP/2, where net/http's client races with itself if it tries an upload again after a reload
+		// not over HTTP/2, where net/http's client races with itself if it retries an upload
 		upload = streamed(query)
 	}
 	var res *http.Response
-	for { // a reload closes connections that are idle, and a request may be on its way then
+	for { // a reload may close an idle connection under a request
 		req, err := http.NewRequestWithContext(ctx, k.method, uri, strings.NewReader(upload))
 		if err != nil {
 			return err

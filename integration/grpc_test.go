@@ -1,7 +1,7 @@
 //go:build !race
 
-// Not with the race detector, which finds a race in Caddy's reverse_proxy, with not_found and without it: a gRPC server
-// that has answered resets the stream, and the request's body is closed while it is still read.
+// Not with -race: when a gRPC server has answered and resets the stream, Caddy's reverse_proxy closes the request's body while
+// it is read, also without not_found.
 
 package integration
 
@@ -28,7 +28,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestGRPC has a real client call a real server: unary, streaming, and errors that are in a header alone.
+// TestGRPC has a real client call a real server: unary calls, a stream, and errors in a header alone.
 func TestGRPC(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -90,8 +90,8 @@ func grpcClient(t *testing.T, s *testcaddy.Server) *grpc.ClientConn {
 	return conn
 }
 
-// TestGRPCClientUnderstandsThePage has a page reach a gRPC client, which takes the status 404 for an unknown method, as it
-// does without not_found. Answers of gRPC's own pass.
+// TestGRPCClientUnderstandsThePage sends a page to a gRPC client, which takes the status 404 for an unknown method, as without
+// not_found. gRPC's own answers pass.
 func TestGRPCClientUnderstandsThePage(t *testing.T) {
 	app := testcaddy.H2CBackend(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -140,7 +140,7 @@ http://a.test:0 {
 		code    codes.Code
 		message string
 	}{
-		"/web.Service/Method":    {codes.Unimplemented, "text/plain"}, // without not_found the same code, and the backend's media type
+		"/web.Service/Method":    {codes.Unimplemented, "text/plain"}, // without not_found, the same with text/html
 		"/web.Trickles/Method":   {codes.Unimplemented, "text/plain"},
 		"/web.Unanswered/Method": {codes.Unimplemented, "text/plain"},
 		"/grpc.Empty/Method":     {codes.NotFound, "theirs"},

@@ -1,5 +1,5 @@
-// Package integration tests not_found within a whole Caddy: what its clients, its backends and its operators see. What
-// can be tested without a server is tested beside the code.
+// Package integration tests not_found in a whole Caddy, as clients, backends and operators see it. What needs no server is tested
+// beside the code.
 package integration
 
 import (
@@ -13,7 +13,7 @@ import (
 	_ "github.com/caddy-notfound/notfound" // registers the directive
 )
 
-// TestMain runs the tests, or Caddy's own main function where a test starts this program again as caddy.
+// TestMain runs the tests, or Caddy's main function where a test starts this program as caddy.
 func TestMain(m *testing.M) {
 	if os.Getenv(runsAsCaddy) != "" {
 		caddycmd.Main()
@@ -36,12 +36,12 @@ func awaitListener(t *testing.T, program, addr string) {
 	})
 }
 
-// eventually waits until something is the case.
+// eventually waits for a condition.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it is not so that %s", what)
+			t.Fatalf("waited 20 seconds, but it is false that %s", what)
 		}
 	}
 }

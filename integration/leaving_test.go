@@ -17,9 +17,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestClientsThatLeaveAtOnceCostNothing has clients that close their connection as soon as they have the bytes that
-// Content-Length declares, as curl, health checks and crawlers do. They cost no warning in Caddy's log and no connection
-// to the backend that they would not cost without not_found, whatever the page and the old body are.
+// TestClientsThatLeaveAtOnceCostNothing has clients close their connection after Content-Length bytes, as curl, health checks and
+// crawlers do. They cost no more warnings and backend connections than without not_found.
 func TestClientsThatLeaveAtOnceCostNothing(t *testing.T) {
 	paths := []string{"/at-once", "/at-once", "/windows", "/windows", "/chunked", "/chunked", "/chunked?close"} // one after the other
 	write := func(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +32,7 @@ func TestClientsThatLeaveAtOnceCostNothing(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNotFound)
 		for range pieces {
-			if pieces > 1 { // as it comes from far away
+			if pieces > 1 { // as from a distant backend
 				_ = http.NewResponseController(w).Flush()
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -71,7 +70,7 @@ func TestClientsThatLeaveAtOnceCostNothing(t *testing.T) {
 	}
 	var visitors sync.WaitGroup
 	for page, atLeast := range map[string]int64{"none": 1, "built-in": 1000, "large": 100_000} {
-		all, once := s.Clients(t), testcaddy.HTTP11Once(s.Addr)
+		all, once := s.Clients(t), testcaddy.Once(s.Addr, "HTTP/1.1")
 		visitors.Go(func() {
 			for _, c := range []*testcaddy.Client{all[0], once, all[3], all[4]} {
 				for _, path := range paths {
@@ -98,8 +97,8 @@ func TestClientsThatLeaveAtOnceCostNothing(t *testing.T) {
 	}
 }
 
-// TestClientThatLeavesBeforeThePage has clients leave while the old body still comes. The exchange with the backend ends,
-// and costs what it costs without not_found; the page is counted, because an address was missed.
+// TestClientThatLeavesBeforeThePage has clients leave while the old body is still coming. The exchange with the backend ends as
+// without not_found, and the page is counted.
 func TestClientThatLeavesBeforeThePage(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -160,7 +159,7 @@ func TestClientThatLeavesBeforeThePage(t *testing.T) {
 	}
 }
 
-// await waits for something that happens soon.
+// await waits for a signal.
 func await(t *testing.T, orElse string, c <-chan struct{}) {
 	t.Helper()
 	select {
@@ -170,7 +169,7 @@ func await(t *testing.T, orElse string, c <-chan struct{}) {
 	}
 }
 
-// announced is a response writer that says when it has passed content on.
+// announced is a response writer that signals each Write.
 type announced struct {
 	*caddyhttp.ResponseWriterWrapper
 	begun chan<- struct{}
@@ -181,8 +180,8 @@ func (w announced) Write(p []byte) (int, error) {
 	return w.ResponseWriterWrapper.Write(p)
 }
 
-// TestBackendThatAnswersEarlyReadsTheWholeUpload has a backend begin its answer at once and read on, while the client sends
-// 200 kB in pieces. A page that left meanwhile would cut the upload short: net/http discards what it reads after that.
+// TestBackendThatAnswersEarlyReadsTheWholeUpload has a backend begin its answer before it reads 200 kB, which come in pieces. A
+// page sent meanwhile would cut the upload short, because net/http discards what it reads after that.
 func TestBackendThatAnswersEarlyReadsTheWholeUpload(t *testing.T) {
 	const pieces, length = 10, 20_000
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestMemoryStaysFlat replaces pages of 1 GiB, and watches the memory meanwhile.
+// TestMemoryStaysFlat watches the memory while it replaces pages of 1 GiB.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := testcaddy.StartQuiet(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}")
 	s.Get(t, "http://a.test/medium").WantPage(t, "GET", "http://a.test/medium", "") // a warm-up
@@ -48,8 +48,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsHoldNothingOfThePage keeps 500 connections open that had a page each, and compares the memory that
-// they take with that of as many that had a response of Caddy's own.
+// TestIdleConnectionsHoldNothingOfThePage compares the memory of 500 connections that are idle after a page with that of as many
+// after a response of Caddy's own.
 func TestIdleConnectionsHoldNothingOfThePage(t *testing.T) {
 	const n = 500
 	s := testcaddy.StartQuiet(t, "http://with.test:0 {\nnot_found\n}\nhttp://without.test:0 {\nrespond \""+strings.Repeat("x", 200)+"\" 404\n}")
@@ -69,7 +69,7 @@ func TestIdleConnectionsHoldNothingOfThePage(t *testing.T) {
 	}
 	perConnection("without.test") // a warm-up, which grows net/http's tables
 	var without, with int64
-	for range 3 { // what else the process does takes memory from time to time
+	for range 3 { // the rest of the process allocates, too
 		without, with = perConnection("without.test"), perConnection("with.test")
 		if with <= without+256 { // less than a response writer takes
 			return
@@ -78,8 +78,7 @@ func TestIdleConnectionsHoldNothingOfThePage(t *testing.T) {
 	t.Errorf("an idle connection takes %d bytes, and %d without not_found", with, without)
 }
 
-// TestAddressesLeaveNothingBehind asks for 20,000 distinct addresses, on distinct hosts and by distinct methods. Some of
-// the addresses are long.
+// TestAddressesLeaveNothingBehind asks for 20,000 addresses, some of them long, on distinct hosts and by distinct methods.
 func TestAddressesLeaveNothingBehind(t *testing.T) {
 	s := testcaddy.StartQuiet(t, "http://:0 {\nnot_found\n}\nhttp://metrics.test:0 {\nmetrics\n}", "metrics", "servers {\nmax_header_size 256KB\n}")
 	series := func() int { return strings.Count("\n"+s.Get(t, "http://metrics.test/").Content, "\ncaddy_") }
@@ -107,7 +106,7 @@ func TestAddressesLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	flood(1000, "warm")
-	series() // which has series of its own
+	series() // its own request adds series
 	before, seriesBefore := testcaddy.MemoryInUse(), series()
 	flood(20_000, "distinct")
 	testcaddy.CheckMemory(t, before, 1<<20)

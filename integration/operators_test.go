@@ -1,11 +1,8 @@
 package integration
 
 import (
-	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +10,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestOperatorsSeeTheCause looks for the causes of pages in the metrics, in the access log and in the debug log.
+// TestOperatorsSeeTheCause looks for the causes of pages in the metrics, the access log and the debug log. One site has a dry run,
+// and the values of its options are invalid.
 func TestOperatorsSeeTheCause(t *testing.T) {
 	s := testcaddy.Start(t, `
 http://a.test:0 {
@@ -21,6 +19,7 @@ http://a.test:0 {
 	log_append cause {http.not_found.cause}
 	not_found
 	error /error "no such thing" 404
+	header /response Content-Type "text/html; charset=theirs"
 	respond /response "theirs" 404
 	respond /passed "mine"
 }
@@ -44,6 +43,18 @@ http://outside.test:0 {
 http://b.test:0 {
 	not_found
 }
+http://evil.test:0 {
+	not_found /dry {
+		dry_run
+	}
+	not_found {
+		context_path {http.request.header.X-Evil}
+		base_url {http.request.header.X-Evil}
+		uri {http.request.header.X-Evil}
+		footer {http.request.header.X-Evil}
+	}
+	respond /dry "theirs" 404
+}
 http://metrics.test:0 {
 	metrics
 }
@@ -57,6 +68,8 @@ http://base.test:0 {
 		s.Get(t, "http://a.test"+path)
 	}
 	s.Get(t, "http://b.test/unanswered", "Accept: application/json") // counted with those of the other handler
+	s.Get(t, "http://evil.test/dry", "X-Evil: \xff<script>").Want(t, 404, "theirs")
+	s.Get(t, "http://evil.test/x", "X-Evil: \xff<script>")
 	for _, tt := range []struct{ url, referer string }{
 		{"http://b.test/own", "http://b.test/page"},
 		{"http://b.test/own", "https://B.test:443/page?x#y"}, // a proxy in front may have changed the scheme
@@ -78,7 +91,7 @@ http://base.test:0 {
 			"# TYPE caddy_not_found_pages_total counter",
 			`caddy_not_found_pages_total{cause="unanswered",link="own"} 4`,
 			`caddy_not_found_pages_total{cause="unanswered",link="other"} 1`,
-			`caddy_not_found_pages_total{cause="unanswered",link="none"} 5`,
+			`caddy_not_found_pages_total{cause="unanswered",link="none"} 6`,
 			`caddy_not_found_pages_total{cause="error",link="own"} 0`,
 			`caddy_not_found_pages_total{cause="error",link="other"} 1`,
 			`caddy_not_found_pages_total{cause="error",link="none"} 1`,
@@ -114,9 +127,12 @@ http://base.test:0 {
 	})
 
 	t.Run("debug log", func(t *testing.T) {
-		entries := s.Logs.WaitFor(t, "wrote the 404 page", 16)
-		if len(entries) != 16 {
+		entries := s.Logs.WaitFor(t, "wrote the 404 page", 17)
+		if len(entries) != 17 {
 			t.Errorf("got %d entries, want one for each page", len(entries))
+		}
+		if above := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["logger"] == "http.handlers.not_found" && e["level"] != "debug" }); len(above) > 0 {
+			t.Errorf("above debug, there is %v", above)
 		}
 		for _, entry := range entries {
 			switch err, _ := entry["error"].(string); entry["uri"] {
@@ -124,8 +140,12 @@ http://base.test:0 {
 				if !strings.Contains(err, "no such thing") {
 					t.Errorf("got %v", entry)
 				}
+			case "http://a.test/response":
+				if entry["replaced_content_type"] != "text/html; charset=theirs" {
+					t.Errorf("got %v", entry)
+				}
 			case "http://b.test/unanswered":
-				if entry["format"] != "json" || entry["cause"] != "unanswered" || entry["method"] != "GET" || entry["level"] != "debug" || entry["error"] != nil {
+				if entry["replaced_content_type"] != nil || entry["format"] != "json" || entry["cause"] != "unanswered" || entry["method"] != "GET" || entry["level"] != "debug" || entry["error"] != nil {
 					t.Errorf("got %v", entry)
 				}
 			}
@@ -133,7 +153,7 @@ http://base.test:0 {
 	})
 }
 
-// TestTracesHaveTheCause has Caddy's `tracing` send the spans of a page, and of a request that got none, to a collector.
+// TestTracesHaveTheCause has Caddy's `tracing` send the spans of a page and of another response to a collector.
 func TestTracesHaveTheCause(t *testing.T) {
 	var (
 		mu    sync.Mutex
@@ -155,60 +175,5 @@ func TestTracesHaveTheCause(t *testing.T) {
 			defer mu.Unlock()
 			return strings.Contains(spans.String(), attribute)
 		})
-	}
-}
-
-// TestNothingIsLoggedAboveDebug asks for pages of every cause, and of a site whose values a client makes invalid.
-func TestNothingIsLoggedAboveDebug(t *testing.T) {
-	const evil = "{http.request.header.X-Evil}"
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ncontext_path "+evil+"\nbase_url "+evil+"\nuri "+evil+"\nfooter "+evil+
-		"\n}\nerror /error 404\nrespond /response \"theirs\" 404\n}")
-	for _, path := range []string{"/unanswered", "/error", "/response"} {
-		s.Get(t, "http://a.test"+path, "X-Evil: \xff<script>")
-	}
-	s.Logs.WaitFor(t, "wrote the 404 page", 3)
-	entries := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["logger"] == "http.handlers.not_found" })
-	if len(entries) != 3 || slices.ContainsFunc(entries, func(e testcaddy.Entry) bool { return e["level"] != "debug" }) {
-		t.Errorf("got the log entries %v, want one for each page, at level debug", entries)
-	}
-}
-
-// TestLogSaysWhyA404Passes has 404 responses pass for each reason, and one that passes a handler around another.
-func TestLogSaysWhyA404Passes(t *testing.T) {
-	site := func(host, options string) string {
-		return "http://" + host + ".test:0 {\nnot_found {\n" + options + "\n}\nheader Content-Type {query.type}\nrespond theirs 404\n}\n"
-	}
-	s := testcaddy.Start(t, site("pages", "keep header Content-Type text/x-kept*")+site("none", "replace none")+site("dry", "dry_run")+`
-http://nested.test:0 {
-	not_found
-	handle {
-		not_found {
-			replace none
-		}
-		respond theirs 404
-	}
-}`)
-	want := make(map[string]string) // the reason, by the address
-	for address, tt := range map[string]struct{ field, reason string }{
-		"http://pages.test/?type=application/json": {"X-None: 1", "media type"},
-		"http://pages.test/?type=text/x-kept":      {"X-None: 1", "keep"},
-		"http://pages.test/?type=text/html":        {"Sec-Fetch-Mode: cors", "script"},
-		"http://none.test/?type=text/html":         {"X-None: 1", "replace none"},
-		"http://none.test/?type=application/json":  {"X-None: 1", "media type"},
-		"http://dry.test/?type=text/html":          {"X-None: 1", "dry_run"},
-		"http://nested.test/":                      {"X-None: 1", "replace none"},
-	} {
-		want[address] = tt.reason
-		s.Get(t, address, tt.field).Want(t, 404, "theirs")
-	}
-	s.Get(t, "http://pages.test/?type=text/plain").WantPage(t, "GET", "http://pages.test/?type=text/plain", "")
-	s.Logs.WaitFor(t, "a 404 response passes", len(want))
-	got := make(map[string]string)
-	entries := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["msg"] == "a 404 response passes" && e["level"] == "debug" })
-	for _, e := range entries {
-		got[fmt.Sprint(e["uri"])] = fmt.Sprint(e["reason"])
-	}
-	if len(entries) != len(want) || !maps.Equal(got, want) {
-		t.Errorf("got %d entries with %v, want %v", len(entries), got, want)
 	}
 }

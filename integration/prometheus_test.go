@@ -4,6 +4,7 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -20,11 +21,9 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestPrometheusSeesTheTraffic has a Prometheus scrape a Caddy, and asks it for every expression in examples/monitoring: the
-// alerts' and the dashboard's.
+// TestPrometheusSeesTheTraffic has Prometheus scrape a Caddy, and evaluates the alerts and the dashboard of examples/monitoring.
 //
-// The values are exact. Prometheus extrapolates a rate to the ends of its range, but not before a counter was 0, and not
-// after the last sample if that is the moment that is asked for.
+// The values are exact: Prometheus extrapolates a rate neither to before a counter was 0, nor past the time of the query.
 func TestPrometheusSeesTheTraffic(t *testing.T) {
 	const examples = "../examples/monitoring/"
 	admin, addr := testcaddy.Admin(t)
@@ -36,8 +35,11 @@ http://a.test:0 {
 }`, admin)
 
 	dir := t.TempDir()
-	edit(t, examples+"prometheus.yml", filepath.Join(dir, "prometheus.yml"), "localhost:2019", addr, "15s", "200ms")
-	edit(t, examples+"rules.yml", filepath.Join(dir, "rules.yml"), "offset 1d", "offset 1s")
+	config := edited(t, examples+"prometheus.yml", "localhost:2019", addr, "15s", "200ms")
+	alerts := edited(t, examples+"rules.yml", "offset 1d", "offset 1s")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600), os.WriteFile(filepath.Join(dir, "rules.yml"), []byte(alerts), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	port := testcaddy.FreePort(t)
 	startProgram(t, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address=127.0.0.1:"+port, "--log.level=warn")
@@ -98,7 +100,7 @@ http://a.test:0 {
 
 	offset := fmt.Sprintf("offset %dms", int(math.Round(1000*(now-before))))
 	variables := strings.NewReplacer("$job", "caddy|none", "$__rate_interval", "10m", "$__range", "1h", "offset 1d", offset, "offset 1s", offset)
-	const perSecond = 1. / (10 * 60) // of what happened in ten minutes
+	const perSecond = 1. / (10 * 60) // over ten minutes
 	want := map[string]values{
 		"OwnBrokenLinks":  {"job=caddy": 16},
 		"UnansweredJump":  {"job=caddy": 73 * perSecond},
@@ -161,7 +163,7 @@ type prometheus string
 // values are the values of a vector, by their labels.
 type values map[string]float64
 
-// get reads what the API answers.
+// get reads an answer of the API.
 func (p prometheus) get(t *testing.T, path string, parameters url.Values, data any) {
 	t.Helper()
 	res, err := http.Get(string(p) + path + "?" + parameters.Encode())
@@ -207,7 +209,7 @@ func (p prometheus) query(t *testing.T, expr string, when float64) values {
 	return got
 }
 
-// want checks what an expression returns, but for rounding.
+// want checks the value of an expression, up to rounding.
 func (p prometheus) want(t *testing.T, name, expr string, when float64, want values) {
 	t.Helper()
 	got := p.query(t, expr, when)
@@ -216,16 +218,14 @@ func (p prometheus) want(t *testing.T, name, expr string, when float64, want val
 	}
 }
 
-// edit copies a file, with other values for some that it has.
-func edit(t *testing.T, from, to string, oldnew ...string) {
+// edited returns a file with others in place of some of its values.
+func edited(t *testing.T, file string, oldnew ...string) string {
 	t.Helper()
-	content := readFile(t, from)
+	content := readFile(t, file)
 	for i := 0; i < len(oldnew); i += 2 {
 		if !strings.Contains(content, oldnew[i]) {
-			t.Fatalf("%s lacks %s", from, oldnew[i])
+			t.Fatalf("%s lacks %s", file, oldnew[i])
 		}
 	}
-	if err := os.WriteFile(to, []byte(strings.NewReplacer(oldnew...).Replace(content)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return strings.NewReplacer(oldnew...).Replace(content)
 }

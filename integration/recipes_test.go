@@ -2,8 +2,8 @@ package integration
 
 import (
 	"cmp"
+	"compress/gzip"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +20,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -279,6 +278,7 @@ var theirFields = map[string]http.Header{
 	"json":            {"Content-Type": {"application/json"}},
 	"plain":           {"Content-Type": {"text/plain"}},
 	"policy":          {"Content-Type": {"application/json"}, "Content-Security-Policy": {"default-src theirs"}},
+	"labelled":        {"Content-Type": {"text/plain"}},
 	"designed":        {"X-Error-Page": {"1"}},
 	"german":          {"Content-Language": {"de"}},
 	"german-designed": {"Content-Language": {"de"}, "Set-Cookie": {"designed=1"}},
@@ -289,7 +289,7 @@ var theirFields = map[string]http.Header{
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if i, err := strconv.Atoi(r.Header.Get("X-Recorded")); err == nil {
-			recorded()[i].replay(w)
+			testcaddy.Recordings()[i].Replay(w)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -306,6 +306,17 @@ func standIn(name string) http.HandlerFunc {
 			return
 		case "empty":
 			w.WriteHeader(http.StatusNotFound)
+			return
+		case "labelled": // JSON as text, compressed if that is accepted
+			out := io.Writer(w)
+			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+				w.Header().Set("Content-Encoding", "gzip")
+				z := gzip.NewWriter(w)
+				defer z.Close()
+				out = z
+			}
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprintf(out, `{"error":"%s lacks %s"}`, name, r.URL.Path)
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
@@ -359,39 +370,13 @@ func (s *staged) report(t *testing.T, want string) (got string) {
 	}
 }
 
-// A recording is a 404 of a real application, as it went through a Caddy to a real client.
-type recording struct {
-	Application, Client, Method, Target string
-	Request, Response                   http.Header
-	BodyBytes                           int64 `json:"body_bytes"`
-}
-
-//go:embed testdata/404s.json
-var recordings []byte
-
-var recorded = sync.OnceValue(func() (all []recording) {
-	if err := json.Unmarshal(recordings, &all); err != nil {
-		panic(err)
-	}
-	return all
-})
-
-// replay sends the response, with a field that no page has.
-func (r recording) replay(w http.ResponseWriter) {
-	maps.Copy(w.Header(), r.Response)
-	w.Header().Set("Content-Location", "/recorded")
-	w.WriteHeader(http.StatusNotFound)
-	if r.Method != http.MethodHead {
-		_, _ = io.CopyN(w, testcaddy.Endless{}, r.BodyBytes)
-	}
-}
-
 // replaced sends the recorded requests to a host, over plain HTTP without the fields that browsers send over HTTPS alone, and
 // says which responses are pages.
 func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []bool) {
 	t.Helper()
-	for i, r := range recorded() {
-		header := r.Request.Clone()
+	for i, r := range testcaddy.Recordings() {
+		header := http.Header{"Accept-Encoding": {"identity"}} // or reverse_proxy decompresses what only says that it is
+		maps.Copy(header, r.Request)
 		header.Set("X-Recorded", strconv.Itoa(i))
 		for field := range r.Request {
 			if plain && strings.HasPrefix(field, "Sec-") || field == "Content-Length" || field == "Keep-Alive" {
@@ -410,9 +395,10 @@ func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []boo
 // countByClient counts the recordings that are replaced, kept or added, by their applications and clients.
 func countByClient(replaced, baseline []bool, what string) string {
 	n := make(map[string]int)
-	for i, r := range recorded() {
+	for i, r := range testcaddy.Recordings() {
 		if map[string]bool{"replaced": replaced[i], "kept": baseline[i] && !replaced[i], "added": replaced[i] && !baseline[i]}[what] {
-			n[strings.FieldsFunc(r.Application, func(r rune) bool { return r == ' ' || r == ':' })[0]+"/"+r.Client]++
+			first := func(name string) string { return regexp.MustCompile(`[^ :,/]+`).FindString(name) }
+			n[first(r.Application)+"/"+first(r.Client)]++
 		}
 	}
 	var counts []string

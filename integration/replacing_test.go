@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,8 +14,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestReplacesOverEveryProtocol replaces every kind of 404 page over every version of HTTP, with other handlers before the
-// backend and without. Whatever becomes of the backend's body, the client has its whole page, and no trailer.
+// TestReplacesOverEveryProtocol replaces every kind of 404 page over every version of HTTP, with and without handlers in
+// between. Whatever becomes of the backend's body, the client gets the whole page, and no trailer.
 func TestReplacesOverEveryProtocol(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	const logged = "log\nlog_append cause {http.not_found.cause}\nnot_found\n"
@@ -38,7 +36,7 @@ func TestReplacesOverEveryProtocol(t *testing.T) {
 						"/length", "/gzip", "/chunked", "/trailers", "/both-trailers", "/none", "/missing-type", "/early-hints", "/medium", "/endless", "/breaks",
 					} {
 						for _, method := range []string{"GET", "HEAD", "POST"} {
-							if method == "POST" && path == "/breaks" { // which closes the connection, and the proxy does not send a POST again
+							if method == "POST" && path == "/breaks" { // the proxy does not retry a POST on a closed connection
 								continue
 							}
 							requests.Add(1)
@@ -86,73 +84,21 @@ func wantPageInstead(t *testing.T, res testcaddy.Response, method, uri string) {
 	}
 }
 
-// TestReplaceModes has 404 responses of every kind, in each mode.
-func TestReplaceModes(t *testing.T) {
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["Content-Type"] = nil
-		if contentType := r.URL.Query().Get("type"); contentType != "" {
-			w.Header().Set("Content-Type", contentType)
-		}
-		if r.URL.Path == "/empty" {
-			w.Header().Set("Content-Length", "0")
-		}
-		w.WriteHeader(http.StatusNotFound)
-		if r.URL.Path != "/empty" {
-			io.WriteString(w, "theirs")
-		}
-	})
-	sites := make(map[string]string)
-	for _, mode := range []string{"default", "pages", "all", "none"} {
-		option := "replace " + mode
-		if mode == "default" {
-			option = ""
-		}
-		sites[mode] = "not_found {\n" + option + "\n}\nhandle /error {\nerror 404\n}\nhandle /unanswered {\n}\nhandle {\nreverse_proxy " + app + "\n}"
-	}
-	s, hosts := testcaddy.StartSites(t, "", sites)
-	for contentType, isPage := range map[string]bool{
-		"": true, "text/html": true, "TEXT/HTML; charset=utf-8": true, "application/xhtml+xml": true, " text/plain ;x=y": true, ";": true,
-		"application/json": false, "application/problem+json; charset=utf-8": false, "APPLICATION/VND.API+JSON": false, "application/xml": false,
-		"image/png": false, "application/grpc": false, "text/css": false, "text/event-stream": false, "text/htmlx": false,
-	} {
-		t.Run(contentType, func(t *testing.T) {
-			t.Parallel()
-			for mode, replaced := range map[string]bool{"default": isPage, "pages": isPage, "all": true, "none": false} {
-				uri := "http://" + hosts[mode] + "/x?type=" + url.QueryEscape(contentType)
-				if res := s.Get(t, uri); replaced {
-					res.WantPage(t, "GET", uri, "")
-				} else {
-					res.Want(t, 404, "theirs")
-				}
-			}
-		})
-	}
-	for _, uri := range []string{
-		"http://" + hosts["pages"] + "/empty?type=application/json", // of which there is none
-		"http://" + hosts["none"] + "/error", "http://" + hosts["none"] + "/unanswered",
-	} {
-		s.Get(t, uri).WantPage(t, "GET", uri, "")
-	}
-}
-
 // countingBackend starts a backend that counts its connections.
 func countingBackend(t *testing.T, h http.HandlerFunc) (addr string, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
-	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
+	return testcaddy.Backend(t, h, func(srv *http.Server) {
+		srv.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
 		}
-	}
-	srv.Start()
-	t.Cleanup(srv.Close)
-	return srv.Listener.Addr().String(), connections
+	}), connections
 }
 
-// TestOldBodyIsReadToItsLimits has bodies at and past the limits of what is read of them. The page comes when the body
-// has ended, or with the first write past a limit, which costs a warning of reverse_proxy's and the connection to the
-// backend. Then the client's connection has the answer to the next request.
+// TestOldBodyIsReadToItsLimits has bodies at and past the limits of draining. The page comes at the end of the body, or with the
+// first write past a limit, which costs a warning of reverse_proxy's and the backend connection. The client's goes on.
 func TestOldBodyIsReadToItsLimits(t *testing.T) {
 	const never = time.Hour
 	seconds := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
@@ -219,7 +165,7 @@ func TestOldBodyIsReadToItsLimits(t *testing.T) {
 	}
 }
 
-// warningsAbout returns what handlers have logged above debug about requests to a host.
+// warningsAbout returns the handlers' log entries above debug about requests to a host.
 func warningsAbout(t *testing.T, s *testcaddy.Server, host string) []testcaddy.Entry {
 	t.Helper()
 	return s.Logs.Select(t, func(e testcaddy.Entry) bool {

@@ -3,8 +3,10 @@ package integration
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -25,7 +27,7 @@ func reportOf(count uint64, path string) string {
 		`{"link":"none","path":"%s","count":%[1]d,"outcomes":{"error":%[1]d},"first":"2026-01-02T03:04:06Z","last":"2026-01-02T03:04:07Z"}]}`, count, path)
 }
 
-// rows returns the addresses that a report on the terminal has, without their counts and times.
+// rows returns the addresses of a printed report.
 func rows(stdout string) (addresses []string) {
 	for _, match := range regexp.MustCompile(`(?m)^ *[\d-]+  \d{4}-\d\d-\d\d \d\d:\d\d  (.+)$`).FindAllStringSubmatch(stdout, -1) {
 		addresses = append(addresses, match[1])
@@ -108,7 +110,7 @@ func TestReportCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		huge := testcaddy.TempFile(t, "huge.json", "")
-		if err := os.Truncate(huge, 1<<40); err != nil { // it takes no room
+		if err := os.Truncate(huge, 1<<40); err != nil { // sparse
 			t.Fatal(err)
 		}
 		hostile := testcaddy.TempFile(t, "hostile.json", reportOf(1, `/\u001b[2J\u0007\n\u009b`))
@@ -121,16 +123,18 @@ func TestReportCommand(t *testing.T) {
 			flags []string
 			why   string
 		}{
-			"no Caddy there":   {[]string{"--address=" + nobody}, "no admin API answers at " + nobody + " (performing request: "},
+			"no Caddy there":   {[]string{"--address=" + nobody}, "no admin API answers at " + nobody + " (dial tcp "},
 			"empty address":    {[]string{"--address="}, `address: \"\" is not an address; write it as host:port, or as in unix//run/caddy.sock`},
 			"address twice":    {[]string{"--address=" + s.admin, "--address=" + s.admin}, `is given twice, and would be counted twice; give it once`},
+			"a range of ports": {[]string{"--address=127.0.0.1:2019-2020"}, "is not the address of an admin API; name another one with --address"},
+			"no such file":     {[]string{link + "x"}, "reading a report: open " + link + "x"},
 			"link":             {[]string{"--link=any"}, `link: \"any\" is not a kind of link; it is own, other or none`},
 			"JSON and CSV":     {[]string{"--json", "--csv"}, "csv: it cannot be combined with --json; leave one of the two out"},
 			"a negative limit": {[]string{"--limit=-1"}, "limit: -1 is not a number of addresses; write --limit 20, or --limit 0 for all of them"},
 			"no report":        {[]string{config}, "the report in " + config + ": invalid character"},
 			"hostile report":   {[]string{hostile}, `\"/\\x1b[2J\\a\\n\\u009b\" is not an address as a report has it`},
 			"file, and a link": {[]string{file, link}, `link.json\" is given twice, and would be counted twice; give it once`},
-			"not of not_found": {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "is not a Caddy with not_found (caddy responded with error: HTTP 404: 404 page not found"},
+			"not of not_found": {[]string{"--address=" + testcaddy.Backend(t, http.NotFound)}, "is not a Caddy with not_found (HTTP 404: 404 page not found"},
 			"a huge file":      {[]string{huge}, "the report in " + huge + ": it has more than 64 MiB, which no report has"},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -142,8 +146,18 @@ func TestReportCommand(t *testing.T) {
 		}
 	})
 	t.Run("output that fails", func(t *testing.T) {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Skip("only Linux has /dev/full")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer full.Close()
 		for _, format := range []string{"--json=false", "--json", "--csv"} {
-			if stderr := failsToPrint(t, reportCommand(t, "--address", s.admin, format)); !strings.Contains(stderr, "no space left on device") || strings.Contains(stderr, ".json") {
+			cmd := reportCommand(t, "--address", s.admin, format)
+			cmd.Stdout = full
+			if stderr := fails(t, cmd, "no space left on device"); strings.Contains(stderr, ".json") {
 				t.Errorf("%s: got\n%s", format, stderr)
 			}
 		}
@@ -171,18 +185,21 @@ func TestReportOfManyInstances(t *testing.T) {
 		t.Errorf("got\n%s\nwant %q", stdout, want)
 	}
 
-	// what is merged is a report to merge, unless something is left out
+	// a merged report can be merged again, unless it is partial
 	merged := prints(t, report(fullTable, "-", "--json"))
 	cmd := reportCommand(t, "--json", "-")
 	cmd.Stdin = strings.NewReader(merged)
 	if again := prints(t, cmd); again != merged {
 		t.Errorf("got\n%s\nwant\n%s", again, merged)
 	}
-	if partial := prints(t, report("-", "--json", "--limit=1")); !strings.Contains(partial, `"partial": true`) {
-		t.Errorf("got\n%s", partial)
+	partial := prints(t, report("-", "--json", "--limit=1"))
+	cmd = reportCommand(t, "-")
+	cmd.Stdin = strings.NewReader(partial)
+	if stdout := prints(t, cmd); !strings.Contains(partial, `"partial": true`) || !strings.Contains(stdout, "\nThe report is partial: ") || len(rows(stdout)) != 3 {
+		t.Errorf("got\n%s, printed as\n%s", partial, stdout)
 	}
 
-	// one that does not answer is not left out
+	// all must answer
 	silent := testcaddy.AcceptTCP(t, func(conn net.Conn) { io.Copy(io.Discard, conn) })
 	fails(t, report("--address", silent), "asking the admin API at "+silent+": no answer for 10s")
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -38,8 +37,8 @@ func startReporting(t *testing.T, sites string, options ...string) *reporting {
 	return s
 }
 
-// ask sends a request to the admin API. When a config is replaced, Caddy resets what waits at the old one's listener, so it
-// first waits for an exchange that succeeds.
+// ask sends a request to the admin API. A reload resets connections that wait at the old listener, so ask first waits until an
+// exchange succeeds.
 func (s *reporting) ask(t *testing.T, method, uri string, fields ...string) testcaddy.Response {
 	t.Helper()
 	c := testcaddy.HTTP11(t, s.admin)
@@ -56,7 +55,7 @@ func (s *reporting) ask(t *testing.T, method, uri string, fields ...string) test
 	return c.Do(t, method, "http://"+s.admin+uri, fields...)
 }
 
-// miss sends a request over a connection of its own. Once Caddy closes that, everything is counted.
+// miss sends a request over its own connection. When Caddy closes that, everything is counted.
 func (s *reporting) miss(t *testing.T, method, url string, fields ...string) {
 	t.Helper()
 	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
@@ -72,8 +71,7 @@ func (s *reporting) miss(t *testing.T, method, url string, fields ...string) {
 	}
 }
 
-// summary says what was counted of an address, as in "other a.test/x: 3 unanswered, 1 passed; on http://b.test/". The times
-// are left out.
+// summary returns an address without its times, as in "other a.test/x: 3 unanswered, 1 passed; on http://b.test/".
 func summary(a report.Address) string {
 	outcomes := a.Outcomes.String()
 	if !strings.Contains(outcomes, ",") {
@@ -105,7 +103,7 @@ func readReport(t *testing.T, res testcaddy.Response) (r report.Report) {
 	return r
 }
 
-// want checks what was counted, by the summaries of the addresses, the first one first.
+// want checks the summaries of the addresses, in order.
 func (s *reporting) want(t *testing.T, query string, want ...string) {
 	t.Helper()
 	var got []string
@@ -117,7 +115,7 @@ func (s *reporting) want(t *testing.T, query string, want ...string) {
 	}
 }
 
-// everyWay is a handler that has a 404 of each kind, as the query says. Without a query, it calls the next handler.
+// everyWay ends in the kind of 404 that the query names, or calls the next handler.
 func everyWay(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	switch r.URL.RawQuery {
 	case "":
@@ -134,7 +132,7 @@ func everyWay(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) er
 	return err
 }
 
-// TestReportSaysWhatIsMissed compares the report as it is sent, except for its times.
+// TestReportSaysWhatIsMissed compares the whole report as sent, except for its times.
 func TestReportSaysWhatIsMissed(t *testing.T) {
 	way := testcaddy.Directive(t, everyWay)
 	s := startReporting(t, "http://www.example.com:0 {\nnot_found {\nreport\n}\n"+way+"\n}\nhttp://none.test:0 {\nnot_found {\nreplace none\nreport\n}\n"+way+"\n}")
@@ -233,9 +231,12 @@ func wantError(t *testing.T, res testcaddy.Response, status int, reason string) 
 	}
 }
 
+// TestReportMethods asks the admin API, and first a site, which has a page at that address.
 func TestReportMethods(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
-	s.miss(t, "GET", "http://a.test/x")
+	s.miss(t, "GET", "http://a.test/not_found/report")
+	s.miss(t, "DELETE", "http://a.test/not_found/report")
+	s.want(t, "", "none a.test/not_found/report: 2 unanswered")
 	before := s.report(t, "")
 	for _, method := range []string{"POST", "PURGE"} {
 		res := s.ask(t, method, "/not_found/report")
@@ -252,22 +253,14 @@ func TestReportMethods(t *testing.T) {
 	s.want(t, "", "none a.test/x: 1 unanswered")
 }
 
-func TestReportIsNotServedToClients(t *testing.T) {
-	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
-	for _, method := range []string{"GET", "DELETE"} {
-		s.Do(t, method, "http://a.test/not_found/report").WantPage(t, method, "http://a.test/not_found/report", "")
-	}
-	s.want(t, "", "none a.test/not_found/report: 2 unanswered")
-}
-
-// TestReportSurvivesReloads has another handler after each reload, and none that reports in between.
+// TestReportSurvivesReloads has another handler after each reload, once without report.
 func TestReportSurvivesReloads(t *testing.T) {
 	admin, addr := testcaddy.Admin(t)
 	config := func(site string) []byte {
 		return testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\n"+site+"\n}", admin, "log default {\noutput discard\n}"))
 	}
 	s := &reporting{testcaddy.StartConfig(t, config("not_found {\nreport\n}")), addr}
-	s.ask(t, "DELETE", "/not_found/report") // what other tests left
+	s.ask(t, "DELETE", "/not_found/report") // of other tests
 	since := s.report(t, "").Since
 	s.miss(t, "GET", "http://a.test/x", "Referer: http://b.test/1")
 	s.Reload(t, config("handle {\nnot_found {\nreport\ncontext_path /app\n}\nerror 404\n}"))
@@ -286,7 +279,7 @@ func TestReportSurvivesReloads(t *testing.T) {
 	}
 }
 
-// TestReportCountsARequestOnce has handlers before others, of which some report.
+// TestReportCountsARequestOnce nests handlers, some of which report.
 func TestReportCountsARequestOnce(t *testing.T) {
 	const intercepts = "intercept {\n@404 status 404\nhandle_response @404 {\nrespond theirs 404\n}\n}\n"
 	const reports, none, dry = "not_found {\nreport\n}\n", "not_found {\nreport\nreplace none\n}\n", "not_found {\ndry_run\n}\n"
@@ -295,7 +288,6 @@ func TestReportCountsARequestOnce(t *testing.T) {
 		"a site that reports":                          {reports, "", "1 unanswered"},
 		"a site that does not":                         {"not_found\n", "", ""},
 		"a site that does not, passed":                 {"not_found\nWAY\n", "json", ""},
-		"kept":                                         {"not_found {\nreport\nkeep header X-Error-Page *\n}\nWAY\n", "designed", "1 passed"},
 		"only the matching one reports":                {"not_found /other {\nreport\n}\nnot_found\n", "", ""},
 		"both report, response":                        {reports + inner(reports+"WAY\n"), "page", "1 response"},
 		"both report, passed":                          {reports + inner(reports+"WAY\n"), "json", "1 passed"},
@@ -307,23 +299,17 @@ func TestReportCountsARequestOnce(t *testing.T) {
 		"only the inner one reports":                   {"not_found\n" + inner(reports), "", "1 unanswered"},
 		"only the outer one reports, none is replaced": {reports + inner("not_found {\nreplace none\n}\nWAY\n"), "page", "1 passed"},
 		"only the outer one reports, one is kept":      {reports + inner("not_found {\nkeep header X-Error-Page *\n}\nWAY\n"), "designed", "1 passed"},
-		"a dry run":                                 {dry, "", "1 unanswered"},
-		"a dry run, error":                          {dry + "WAY\n", "error", "1 error"},
-		"a dry run, response":                       {dry + "WAY\n", "page", "1 replaceable"},
-		"a dry run, passed":                         {dry + "WAY\n", "json", "1 passed"},
-		"a dry run of all":                          {"not_found {\ndry_run\nreplace all\n}\nWAY\n", "json", "1 replaceable"},
-		"a dry run of none":                         {"not_found {\ndry_run\nreplace none\n}\nWAY\n", "page", "1 replaceable"},
-		"a dry run of all but one":                  {"not_found {\ndry_run\nreplace all\nkeep header X-Error-Page *\n}\nWAY\n", "designed", "1 passed"},
-		"a dry run within":                          {reports + inner(dry+"WAY\n"), "page", "1 replaceable"},
-		"a dry run around":                          {dry + inner(reports+"WAY\n"), "page", "1 response"},
-		"a dry run around one that does not report": {dry + inner("not_found\nWAY\n"), "page", ""},
-		"a dry run around one that lets it pass":    {dry + inner("not_found {\nreplace none\n}\nWAY\n"), "page", "1 passed"},
-		"a dry run before handle_errors":            {dry + "error 404\nhandle_errors {\n" + reports + "}\n", "", "1 error"},
-		"a dry run in handle_errors":                {"error 404\nhandle_errors {\n" + dry + "}\n", "", "1 error"},
-		"a dry run in handle_errors, response":      {"error 404\nhandle_errors {\n" + dry + "WAY\n}\n", "page", "1 replaceable"},
-		"a dry run before intercept":                {dry + "intercept {\nhandle_response {\nrespond no\n}\n}\n", "", "1 unanswered"},
-		"a dry run before templates":                {dry + "templates\n", "", "1 unanswered"},
-		"in a site and in handle_errors":            {reports + "error 404\nhandle_errors {\n" + reports + "}\n", "", "1 error"},
+		"a dry run of none":                            {"not_found {\ndry_run\nreplace none\n}\nWAY\n", "page", "1 replaceable"},
+		"a dry run within":                             {reports + inner(dry+"WAY\n"), "page", "1 replaceable"},
+		"a dry run around":                             {dry + inner(reports+"WAY\n"), "page", "1 response"},
+		"a dry run around one that does not report":    {dry + inner("not_found\nWAY\n"), "page", ""},
+		"a dry run around one that lets it pass":       {dry + inner("not_found {\nreplace none\n}\nWAY\n"), "page", "1 passed"},
+		"a dry run before handle_errors":               {dry + "error 404\nhandle_errors {\n" + reports + "}\n", "", "1 error"},
+		"a dry run in handle_errors":                   {"error 404\nhandle_errors {\n" + dry + "}\n", "", "1 error"},
+		"a dry run in handle_errors, response":         {"error 404\nhandle_errors {\n" + dry + "WAY\n}\n", "page", "1 replaceable"},
+		"a dry run before intercept":                   {dry + "intercept {\nhandle_response {\nrespond no\n}\n}\n", "", "1 unanswered"},
+		"a dry run before templates":                   {dry + "templates\n", "", "1 unanswered"},
+		"in a site and in handle_errors":               {reports + "error 404\nhandle_errors {\n" + reports + "}\n", "", "1 error"},
 	}
 	sites, hosts, way := "", make(map[string]string), testcaddy.Directive(t, everyWay)
 	for name, tt := range cases {
@@ -345,7 +331,7 @@ func TestReportCountsARequestOnce(t *testing.T) {
 	}
 }
 
-// TestReportOfHostileRequests sends what would harm a careless reader of the report.
+// TestReportOfHostileRequests sends requests that would harm a careless reader of the report.
 func TestReportOfHostileRequests(t *testing.T) {
 	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}\nhttp://base.test:0 {\nnot_found {\nreport\nbase_url https://base.test\n}\n}", "metrics", "servers {\nmax_header_size 256KB\n}")
 	long := strings.Repeat("x", 16<<10)
@@ -376,76 +362,4 @@ func TestReportOfHostileRequests(t *testing.T) {
 	if metrics := s.ask(t, "GET", "/metrics").Content; !strings.Contains(metrics, "caddy_not_found_pages_total") || strings.Contains(metrics, "test/") || strings.Contains(metrics, "long") {
 		t.Errorf("the metrics lack the counter of pages, or have an address:\n%s", metrics)
 	}
-}
-
-// TestDryRunChangesNothing compares the same exchanges, of every protocol, with a dry run and without not_found. What
-// comes back is what the page would be for.
-func TestDryRunChangesNothing(t *testing.T) {
-	theirs := testcaddy.Backend(t, testcaddy.MissingPage)
-	root := filepath.Dir(testcaddy.TempFile(t, "designed.html", "<h1>designed</h1>"))
-	site := strings.NewReplacer("APP", theirs, "ROOT", root).Replace(`
-	header X-Cause "{http.not_found.cause}"
-	root ROOT
-	respond /fine fine
-	respond /bare {http.not_found.cause} 404
-	handle /app/* {
-		uri strip_prefix /app
-		reverse_proxy APP
-	}
-	handle /files/* {
-		file_server
-	}
-	handle /intercepted {
-		intercept {
-			handle_response {
-				respond no
-			}
-		}
-	}
-	handle /templates {
-		templates
-	}
-	error /410 410
-	handle_errors 404 {
-		DRY
-		rewrite /designed.html
-		file_server
-	}
-	handle_errors 410 {
-		DRY
-		respond /other no
-	}`)
-	dry := "not_found {\ndry_run\n}\n"
-	_, clients := testcaddy.StartAllProtocols(t, map[string]string{
-		"with.test": dry + strings.ReplaceAll(site, "DRY", dry), "without.test": strings.ReplaceAll(site, "DRY", ""),
-	})
-	for _, c := range clients {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			for _, path := range []string{
-				"/unanswered", "/fine", "/bare", "/files/x", "/intercepted", "/templates", "/410", "/app/length", "/app/gzip", "/app/chunked",
-				"/app/trailers", "/app/unannounced-trailers", "/app/none", "/app/early-hints", "/app/breaks",
-			} {
-				for _, method := range []string{"GET", "HEAD", "POST"} {
-					see := func(host string) string {
-						return withoutChance(c, method, path, transcript(c, method, c.Scheme+"://"+host+path, nil, "Accept-Encoding: gzip"))
-					}
-					if with, without := see("with.test"), see("without.test"); with != without {
-						t.Errorf("%s %s: got\n%s\nwant, as without not_found,\n%s", method, path, with, without)
-					}
-				}
-			}
-		})
-	}
-}
-
-// TestDryRunTakesItsPlaceInItsGroup has a dry run of a part of a site beside a live handler.
-func TestDryRunTakesItsPlaceInItsGroup(t *testing.T) {
-	s := startReporting(t, "http://:0 {\nnot_found /app/* {\ndry_run\n}\nnot_found {\nreport\n}\n}", "metrics")
-	s.Get(t, "http://a.test/app/x").Want(t, 200, "")
-	if metrics := s.ask(t, "GET", "/metrics").Content; strings.Contains(metrics, `caddy_not_found_pages_total{cause="unanswered",link="none"} 1`) {
-		t.Error("the metric counts a dry run")
-	}
-	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
-	s.want(t, "", "none a.test/x: 1 unanswered", "none a.test/app/x: 1 unanswered")
 }

@@ -10,19 +10,14 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestOneOfEachBlockTakesEffect has several directives in one block, of which the most specific one takes effect, and the first
-// of equal ones; and directives in blocks within blocks, in snippets, in named routes and in error routes. Caddy merges the
-// routes of a named one, and would keep only the first handler of it.
+// TestOneOfEachBlockTakesEffect has several directives in a block, in blocks within it, in snippets, in error routes and in
+// named routes, where Caddy would merge them and keep the first.
 func TestOneOfEachBlockTakesEffect(t *testing.T) {
 	s := testcaddy.Start(t, `
 (page) {
 	not_found {args[0]} {
 		context_path {args[1]}
 	}
-}
-(twice) {
-	import page * /first
-	import page * /second
 }
 (inner) {
 	handle /in/* {
@@ -37,110 +32,39 @@ func TestOneOfEachBlockTakesEffect(t *testing.T) {
 	import inner /two/in
 	import page * /two
 }
-&(bare) {
-	import page * /named
-	respond /here here
-}
-&(failing) {
-	import page * /named
-	error /fails 500
-	respond "theirs" 404
-}
 &(siblings) {
 	import page /docs/* /docs
 	import page * /named
-	rewrite /old /new
 	handle /b {
 		respond b
 	}
-}
-&(twice) {
-	import twice
-	respond /z z
+	error /fails 500
+	respond /elsewhere theirs 404
 }
 http://siblings.test:0, http://again.test:0 {
 	not_found
 	import page /docs/* /docs
 	import page /docs/apis/* /apis
+	import inner /in
 	@posts method POST
 	import page @posts /posts
 	handle /docs/html {
 		respond "<p>theirs" 404
 	}
 }
-http://route.test:0 {
-	route {
-		import page /docs/* /docs
-		import page * /first
-		import page /docs/apis/* /apis
-	}
-}
-http://equal.test:0 {
-	import page /x /first
-	import page * /third
-	not_found /x/y
-	import page /x /second
-	not_found *
-	respond /z z
-}
-http://named-matcher.test:0 {
-	@m method GET
-	@n path /z
-	import page @m /first
-	not_found @n
-	import page @m /second
-}
-http://twice.test:0 {
-	not_found
-	handle /handle {
-		import twice
-	}
-	route /route {
-		import twice
-	}
-	route /between {
-		import page /between /first
-		not_found
-		respond /z z
-		import page /between /second
-	}
-	invoke /named twice
-}
-http://blocks.test:0 {
-	import page * /site
-	handle /in/* {
-		handle /in/deep/* {
-			import page * /deep
-		}
-		import page * /in
-	}
-}
-http://snippets.test:0 {
-	import inner /snippet
-	import page * /{http.request.host}
-}
 http://named.test:0 {
 	import page * /site
 	invoke /in/* one
 	invoke /two one
 }
-http://bare.test:0 {
-	rewrite /x /y
-	handle {
-		invoke bare
-	}
-}
 http://failing.test:0 {
-	invoke failing
-	handle_errors {
-		rewrite /elsewhere
-		invoke failing
-	}
-}
-http://both.test:0 {
 	not_found
 	import page /other /other
 	invoke siblings
+	handle_errors {
+		rewrite /elsewhere
+		invoke siblings
+	}
 }
 http://errors.test:0 {
 	import page /other /site
@@ -158,15 +82,11 @@ http://errors.test:0 {
 }`)
 	for address, contextPath := range map[string]string{
 		"siblings.test/x": "", "again.test/docs": "", "again.test/docs/x": "/docs", "again.test/docs/html": "/docs", "siblings.test/docs/apis/x": "/apis",
-		"route.test/x": "/first", "route.test/docs/x": "/docs", "route.test/docs/apis/x": "/docs", // a route block keeps its order
-		"equal.test/x": "/first", "equal.test/y": "/third", "named-matcher.test/x": "/first",
-		"twice.test/handle": "/first", "twice.test/route": "/first", "twice.test/between": "/first", "twice.test/named": "/first",
-		"blocks.test/x": "/site", "blocks.test/in/x": "/in", "blocks.test/in/deep/x": "/deep",
-		"snippets.test/x": "/snippets.test", "snippets.test/in/x": "/snippet",
-		"named.test/x": "/site", "named.test/two": "/two", "named.test/in/x": "/two/in",
-		"bare.test/x": "/named", "failing.test/fails": "/named", // which runs twice for one request
-		"both.test/x": "/named", "both.test/docs/x": "/docs", "both.test/other": "/named",
-		"errors.test/x": "/errors", "errors.test/in/x": "/errors/in", "errors.test/other": "/site",
+		"siblings.test/in/x": "/in",
+		"named.test/x":       "/site", "named.test/two": "/two", "named.test/in/x": "/two/in",
+		"failing.test/x": "/named", "failing.test/docs/x": "/docs", "failing.test/other": "/named",
+		"failing.test/fails": "/named", // where the route runs twice for one request
+		"errors.test/x":      "/errors", "errors.test/in/x": "/errors/in", "errors.test/other": "/site",
 	} {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
@@ -174,13 +94,12 @@ http://errors.test:0 {
 		})
 	}
 	s.Do(t, "POST", "http://siblings.test/x").WantPage(t, "POST", "http://siblings.test/x", "/posts")
-	s.Get(t, "http://both.test/b").Want(t, 200, "b")
-	s.Get(t, "http://bare.test/here").Want(t, 200, "here")
+	s.Get(t, "http://failing.test/b").Want(t, 200, "b")
 	s.Get(t, "http://errors.test/410").Want(t, 410, "")
 }
 
-// TestInnerOneDecides has a site with not_found, and in it an application with one of its own, with other handlers between
-// them. What the inner one lets pass passes the outer one, and so does what intercept makes of it.
+// TestInnerOneDecides nests a not_found in a site's own, with other handlers between them. What the inner one lets pass also
+// passes the outer one, even if intercept has replaced it.
 func TestInnerOneDecides(t *testing.T) {
 	const inner = "/inner"
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -240,7 +159,7 @@ func TestInnerOneDecides(t *testing.T) {
 	}
 }
 
-// TestInErrorRoutes has the directive in handle_errors, where it replaces what comes of a 404 and nothing else.
+// TestInErrorRoutes has not_found in handle_errors, where it answers a 404 and no other error.
 func TestInErrorRoutes(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("keep") {
@@ -273,6 +192,7 @@ func TestInErrorRoutes(t *testing.T) {
 		"a dead backend, 500":      {"not_found\nreverse_proxy 127.0.0.1:1", "/500", 500, "", ""},
 		"another error":            {"not_found\nerror 502", "/404", 0, "", "error"},
 		"a backend, kept":          {"not_found {\nkeep header X-Keep *\n}\nreverse_proxy " + app, "/404?keep", 404, "theirs", ""},
+		"intercept's end":          {"intercept {\nhandle_response {\nnot_found\nrespond /other no\n}\n}\nrespond gone 410", "/404", 0, "", "error"},
 		"a backend, replaces none": {none + "reverse_proxy " + app, "/404", 404, "theirs", ""},
 	}
 	sites := make(map[string]string)
@@ -303,88 +223,8 @@ func TestInErrorRoutes(t *testing.T) {
 	})
 }
 
-// TestInErrorRoutesOfSubroute has the directive in error routes whose end writes nothing. Only JSON can configure them.
-func TestInErrorRoutesOfSubroute(t *testing.T) {
-	s := testcaddy.StartConfig(t, []byte(`{
-		"admin": {"disabled": true, "config": {"persist": false}},
-		"apps": {"http": {"servers": {"s": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [{
-			"handler": "headers", "response": {"deferred": true, "set": {"X-Cause": ["{http.not_found.cause}"]}}
-		}, {
-			"handler": "subroute",
-			"routes": [{"handle": [{"handler": "error", "status_code": "{http.request.uri.query.status}"}]}],
-			"errors": {"routes": [{"handle": [{"handler": "not_found"}]}]}
-		}]}]}}}}
-	}`))
-	res := s.Get(t, "http://a.test/?status=404")
-	res.WantPage(t, "GET", "http://a.test/?status=404", "")
-	res.WantHeader(t, "X-Cause", "error")
-	s.Get(t, "http://a.test/?status=500").Want(t, 200, "") // as without not_found
-}
-
-// TestInResponseHandlers has the directive in the response routes of reverse_proxy and intercept. Caddy does not mark the
-// end of intercept's as it marks that of a site's routes.
-func TestInResponseHandlers(t *testing.T) {
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		w.Header().Set("Content-Encoding", "br")
-		w.Header().Set("X-Trace", "1")
-		w.WriteHeader(http.StatusGone)
-		io.WriteString(w, strings.Repeat("theirs", 1000))
-	})
-	handles := func(handler, routes string) string {
-		return handler + " {\n@gone status 410\nhandle_response @gone {\n" + routes + "\n}\n}\n"
-	}
-	sites := map[string]string{
-		"proxy":                      handles("reverse_proxy "+app, "not_found"),
-		"proxy with headers":         handles("reverse_proxy "+app, "copy_response_headers\nnot_found"),
-		"intercept":                  handles("intercept", "not_found\nhandle /other {\nrespond no\n}") + "reverse_proxy " + app,
-		"intercept, responds":        handles("intercept", "not_found") + "header Content-Encoding br\nheader X-Trace 1\nrespond gone 410",
-		"intercept in handle_errors": "error 404\nhandle_errors {\n" + handles("intercept", "not_found") + "header X-Trace 1\nrespond gone 410\n}",
-	}
-	s, hosts := testcaddy.StartSites(t, "", sites)
-	for name, host := range hosts {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			uri := "http://" + host + "/x"
-			res := s.Get(t, uri)
-			res.WantPage(t, "GET", uri, "")
-			res.WantHeader(t, "Content-Encoding", "")
-			res.WantHeader(t, "Content-Type", "text/plain; charset=utf-8")
-			if name != "proxy" {
-				res.WantHeader(t, "X-Trace", "1")
-			}
-		})
-	}
-}
-
-// TestDefaultOrder writes the directives in the reverse of the order in which they are applied.
-func TestDefaultOrder(t *testing.T) {
-	s := testcaddy.Start(t, `
-http://a.test:0 {
-	respond /secret "{{ .RemoteIP }}"
-	templates
-	encode
-	redir /old /new
-	header X-Site yes
-	not_found
-}
-http://ordered.test:0 {
-	route {
-		encode {
-			minimum_length 1
-		}
-		not_found
-	}
-}`)
-	uri := "http://a.test/{{.RemoteIP}}?{{.Host}}"
-	res := s.Get(t, uri, "Accept-Encoding: gzip")
-	res.WantPage(t, "GET", "http://a.test/%7B%7B.RemoteIP%7D%7D?%7B%7B.Host%7D%7D", "")
-	res.WantHeader(t, "X-Site", "yes")
-	res.WantHeader(t, "Content-Encoding", "")
-
-	s.Get(t, "http://a.test/secret").Want(t, 200, "127.0.0.1")
-	s.Get(t, "http://a.test/old").WantHeader(t, "Location", "/new")
-
-	// to have the page compressed, put not_found after encode
-	s.Get(t, "http://ordered.test/x", "Accept-Encoding: gzip").WantHeader(t, "Content-Encoding", "gzip")
+// TestPageIsCompressedInsideEncode uses the line of docs/limits.md.
+func TestPageIsCompressedInsideEncode(t *testing.T) {
+	s := testcaddy.Start(t, "http://a.test:0 {\nencode {\nminimum_length 1\n}\nnot_found\n}", "order not_found after encode")
+	s.Get(t, "http://a.test/x", "Accept-Encoding: gzip").WantHeader(t, "Content-Encoding", "gzip")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestSlowClientsHoldNobodyUp has clients that stop in the middle of a request, and clients that read nothing of many pages.
-// Others are served meanwhile, and Caddy's timeouts end the slow ones.
+// TestSlowClientsHoldNobodyUp has clients stop in the middle of a request, or read none of many pages. Others are served
+// meanwhile, and Caddy's timeouts end the slow ones.
 func TestSlowClientsHoldNobodyUp(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n}\nhttp://b.test:0 {\nnot_found\nreverse_proxy "+testcaddy.Backend(t, testcaddy.MissingPage)+"\n}",
@@ -44,7 +44,7 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 		})
 	}
 
-	s.HTTP.Timeout = 2500 * time.Millisecond // for the others, less than Caddy waits for who reads nothing
+	s.HTTP.Timeout = 2500 * time.Millisecond // less than write_idle
 	for begin := time.Now(); time.Since(begin) < time.Second; time.Sleep(10 * time.Millisecond) {
 		s.Get(t, "http://a.test/other").WantPage(t, "GET", "http://a.test/other", "")
 		s.Get(t, "http://b.test/length").WantPage(t, "GET", "http://b.test/length", "")
@@ -52,13 +52,13 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 	for name, end := range ends {
 		select {
 		case err := <-end:
-			t.Fatalf("%s: it has ended before its timeout: %v", name, err)
+			t.Fatalf("%s: it ended before its timeout: %v", name, err)
 		default:
 		}
 	}
 	for name, end := range ends {
 		if err := <-end; errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: the connection goes on", name)
+			t.Errorf("%s: no timeout ended it", name)
 		}
 	}
 }

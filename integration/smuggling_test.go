@@ -18,12 +18,11 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestRequestsAndAnswersStayInStep sends requests of which a server and a backend could take a different length, and requests
-// whose body nobody reads, each with another one after it on the same connection. Each request has its own answer, in order,
-// and the backend is asked what the client asked, or the connection ends.
+// TestRequestsAndAnswersStayInStep sends requests of ambiguous length, and requests whose body nobody reads, each with another
+// after it. Each gets its own answer, in order, and reaches the backend as it was sent, or the connection ends.
 func TestRequestsAndAnswersStayInStep(t *testing.T) {
 	b := startRawBackend(t, func(string, string) string { return "" })
-	// without Caddy's own timeout for bodies, which would come between net/http and the body of a request
+	// without Caddy's timeout for bodies, which would wrap net/http's
 	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+b.addr+"\n}", "servers {\ntimeouts {\nread_body_idle -1s\n}\n}")
 
 	const (
@@ -36,8 +35,8 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 	chunk := fmt.Sprintf("\r\n%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
 	for name, tt := range map[string]struct {
 		request string
-		asks    []string // what it asks for
-		mayEnd  bool     // the connection may end before all of that is answered
+		asks    []string
+		mayEnd  bool // the connection may end before all of that is answered
 	}{
 		// Transfer-Encoding overrides Content-Length, and a server may refuse to take both (RFC 9112, section 6.3)
 		"CL.TE":                {a + host + "Content-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, []string{a, "GET /smuggled", next}, true},
@@ -78,7 +77,7 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 					answer.WantPage(t, method, "http://a.test"+path, "")
 				case res.StatusCode == http.StatusBadGateway: // the request reached the backend, and broke off
 					who = want
-				case who == "" && tt.mayEnd && res.StatusCode == http.StatusBadRequest: // what was left of the request before
+				case who == "" && tt.mayEnd && res.StatusCode == http.StatusBadRequest: // the rest of the previous request
 					continue
 				}
 				answered = append(answered, who)
@@ -93,8 +92,8 @@ func TestRequestsAndAnswersStayInStep(t *testing.T) {
 	}
 }
 
-// TestResponsesStayInStep has a backend send more or less than it says, or what looks like a second response. The next
-// client still has the answer to its own request.
+// TestResponsesStayInStep has a backend send more or less than it declares, or what looks like a second response. The next
+// client still gets its own answer.
 func TestResponsesStayInStep(t *testing.T) {
 	const smuggled = "HTTP/1.1 200 OK\r\nX-For: smuggled\r\nContent-Length: 8\r\n\r\nsmuggled"
 	missing := func(fields, body string) string {
@@ -116,7 +115,7 @@ func TestResponsesStayInStep(t *testing.T) {
 		"/body-for-HEAD":        {missing("Content-Length: 72\r\n", smuggled), page},
 	}
 	b := startRawBackend(t, func(_, path string) string { return exchanges[path].response })
-	// Caddy waits until read_timeout for what does not come.
+	// Caddy waits for missing bytes until read_timeout
 	s := testcaddy.Start(t, strings.ReplaceAll(`
 http://a.test:0 {
 	not_found
@@ -187,9 +186,8 @@ type rawBackend struct {
 	faults   []string
 }
 
-// startRawBackend starts a backend that takes its answers from a function. An empty one stands for an answer that names
-// the request in X-For: a 404, or a 200 to a path that begins with /pass. A path that begins with /unread is answered
-// before its body is read.
+// startRawBackend starts a backend that takes its answers from a function. For an empty one it sends a 404, or a 200 below
+// /pass, with the request in X-For. Below /unread, it answers before it reads the body.
 func startRawBackend(t *testing.T, answer func(method, path string) string) *rawBackend {
 	t.Helper()
 	b := &rawBackend{ends: make(chan struct{}, 1000)}
@@ -253,8 +251,8 @@ func (b *rawBackend) fault(format string, args ...any) {
 	b.faults = append(b.faults, fmt.Sprintf(format, args...))
 }
 
-// asked returns the requests since the last call. It waits for n of them, because a client may know of one that breaks
-// off before the backend does.
+// asked returns the requests since the last call. It waits for n of them: a client may see one break off before the backend
+// has recorded it.
 func (b *rawBackend) asked(t testing.TB, n int) (requests []string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

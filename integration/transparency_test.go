@@ -24,12 +24,14 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestResponsesThatAreNotReplacedPass has the same exchanges with a site that has not_found and with the same site without
-// it, over every version of HTTP, and compares what the client sees.
+// TestResponsesThatAreNotReplacedPass compares a site without not_found, over every version of HTTP, with the same site with it,
+// except for its 404 pages, and with a dry run, which changes nothing.
 func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	root := filepath.Dir(testcaddy.TempFile(t, "large.bin", strings.Repeat("0123456789abcdef", 256<<10)))
-	site := strings.NewReplacer("APP", testcaddy.Backend(t, application), "H2C", "h2c://"+testcaddy.H2CBackend(t, application), "ROOT", root).Replace(`
+	site := strings.NewReplacer("APP", testcaddy.Backend(t, application), "H2C", "h2c://"+testcaddy.H2CBackend(t, application),
+		"MISSING", testcaddy.Backend(t, testcaddy.MissingPage), "ROOT", root).Replace(`
+	root ROOT
 	handle_path /encoded/* {
 		encode
 		reverse_proxy APP
@@ -42,43 +44,99 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 			flush_interval -1
 		}
 	}
+	handle_path /within/* {
+		templates
+		intercept {
+			@teapot status 418
+			handle_response @teapot {
+				respond "a teapot"
+			}
+		}
+		reverse_proxy APP
+	}
+	handle_path /missing/* {
+		reverse_proxy MISSING
+	}
 	handle /large.bin {
-		root ROOT
+		file_server
+	}
+	handle /files/* {
 		file_server
 	}
 	handle /respond {
 		respond "mine" 200
 	}
+	handle /bare {
+		respond {http.not_found.cause} 404
+	}
+	handle /unanswered {
+	}
+	handle /intercepted {
+		intercept {
+			handle_response {
+				respond no
+			}
+		}
+	}
+	handle /templates {
+		templates
+	}
+	error /410 410
 	handle {
 		reverse_proxy APP
+	}
+	handle_errors 404 {
+		DRY
+		rewrite /large.bin
+		file_server
+	}
+	handle_errors 410 {
+		DRY
+		respond /other no
 	}`)
-	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "not_found\n" + site, "without.test": site})
+	dry, without := strings.ReplaceAll(site, "DRY", dryRun), strings.ReplaceAll(site, "DRY", "")
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "not_found\n" + without, "dry.test": dryRun + "\n" + dry, "without.test": without})
 
 	type exchange struct {
 		method, path string
 		body         []byte
 		fields       []string
+		is404        bool // which with.test answers with a page
 	}
 	var exchanges []exchange
+	add := func(is404 bool, path string, methods ...string) {
+		for _, method := range methods {
+			exchanges = append(exchanges, exchange{method: method, path: path, fields: []string{"Accept-Encoding: gzip"}, is404: is404})
+		}
+	}
 	for _, path := range []string{
 		"/length", "/chunked", "/empty", "/nothing", "/204", "/304", "/401", "/404", "/hints", "/compressible", "/trailers",
 		"/unannounced-trailers", "/breaks",
 	} {
-		for _, method := range []string{"GET", "HEAD"} {
-			for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed"} {
-				exchanges = append(exchanges, exchange{method: method, path: prefix + path, fields: []string{"Accept-Encoding: gzip"}})
-			}
+		for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed"} {
+			add(false, prefix+path, "GET", "HEAD")
 		}
+	}
+	for _, path := range []string{"/object", "/object-in-pieces", "/object-breaks"} { // of HEAD, the page
+		for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed", "/within"} {
+			add(false, prefix+path, "GET")
+		}
+	}
+	for _, path := range []string{
+		"/unanswered", "/bare", "/files/x", "/intercepted", "/templates", "/410", "/missing/length", "/missing/gzip", "/missing/chunked",
+		"/missing/trailers", "/missing/unannounced-trailers", "/missing/none", "/missing/early-hints", "/missing/breaks",
+	} {
+		add(true, path, "GET", "HEAD", "POST")
 	}
 	upload := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	exchanges = append(exchanges,
-		exchange{"GET", "/large.bin", nil, nil}, exchange{"HEAD", "/large.bin", nil, nil},
-		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=1000000-2000000"}},
-		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=99999999-"}},
-		exchange{"POST", "/upload", upload, nil},
-		exchange{"POST", "/upload", upload, []string{"Expect: 100-continue"}},
-		exchange{"PUT", "/h2c/upload", upload, []string{"Expect: 100-continue"}},
-		exchange{"POST", "/respond", []byte("unread"), []string{"Expect: 100-continue"}},
+		exchange{"GET", "/large.bin", nil, nil, false}, exchange{"HEAD", "/large.bin", nil, nil, false},
+		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=1000000-2000000"}, false},
+		exchange{"GET", "/large.bin", nil, []string{"Range: bytes=99999999-"}, false},
+		exchange{"POST", "/upload", upload, nil, false},
+		exchange{"POST", "/upload", upload, []string{"Expect: 100-continue"}, false},
+		exchange{"PUT", "/h2c/upload", upload, []string{"Expect: 100-continue"}, false},
+		exchange{"POST", "/respond", []byte("unread"), []string{"Expect: 100-continue"}, false},
 	)
 	for _, c := range clients {
 		t.Run(c.Name, func(t *testing.T) {
@@ -87,21 +145,26 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 				see := func(host string) string {
 					return withoutChance(c, e.method, e.path, transcript(c, e.method, c.Scheme+"://"+host+e.path, e.body, e.fields...))
 				}
-				with, without := see("with.test"), see("without.test")
-				if with != without {
-					t.Errorf("%s %s %v: got\n%s\nwant, as without not_found,\n%s", e.method, e.path, e.fields, with, without)
+				want := see("without.test")
+				if want == "" || strings.Contains(want, "HTTP ERROR") {
+					t.Errorf("%s %s: got no answer to compare: %s", e.method, e.path, want)
 				}
-				if without == "" || strings.Contains(without, "HTTP ERROR") {
-					t.Errorf("%s %s: got no answer to compare: %s", e.method, e.path, without)
+				for _, host := range []string{"dry.test", "with.test"} {
+					if host == "with.test" && e.is404 {
+						continue
+					}
+					if got := see(host); got != want {
+						t.Errorf("%s %s%s %v: got\n%s\nwant, as without not_found,\n%s", e.method, host, e.path, e.fields, got, want)
+					}
 				}
 			}
 		})
 	}
 }
 
-// application is a backend whose answers the page must not replace.
+// application is a backend with answers that pass.
 func application(w http.ResponseWriter, r *http.Request) {
-	// Not to answer early: reverse_proxy would read a body of unknown length and close it at the same time.
+	// or reverse_proxy would read a body of unknown length and close it at the same time
 	if r.URL.Path != "/upload" {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}
@@ -144,6 +207,27 @@ func application(w http.ResponseWriter, r *http.Request) {
 		answer(404, "Trailer", "X-Sum", "ETag", `"1"`, "Cache-Control", "max-age=60")
 		flush()
 		h.Set("X-Sum", "1")
+	case "/object": // JSON, as by PouchDB Server
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("Content-Length", "17")
+		w.WriteHeader(404)
+		io.WriteString(w, `{"error":"none"}`+"\n")
+	case "/object-in-pieces":
+		h.Set("Content-Type", "text/plain") // or net/http guesses one by chance: reverse_proxy flushes beside the first write
+		h.Set("Trailer", "X-Sum")
+		w.WriteHeader(103)
+		w.WriteHeader(404)
+		flush()
+		io.WriteString(w, "\n{")
+		flush()
+		io.WriteString(w, `"error":"none"}`)
+		h.Set("X-Sum", "1")
+	case "/object-breaks":
+		h.Set("Content-Length", "100") // encode does not compress so little
+		w.WriteHeader(404)
+		io.WriteString(w, "{")
+		flush()
+		panic(http.ErrAbortHandler)
 	case "/hints":
 		h.Set("Link", "</a.css>; rel=preload")
 		w.WriteHeader(103)
@@ -177,7 +261,7 @@ func application(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// transcript has an exchange, and returns all that the client sees of it.
+// transcript sends a request, and returns all that the client sees.
 func transcript(c *testcaddy.Client, method, url string, body []byte, fields ...string) string {
 	var t strings.Builder
 	var informational sync.Mutex // HTTP/3 reports 1xx responses from another goroutine
@@ -203,7 +287,7 @@ func transcript(c *testcaddy.Client, method, url string, body []byte, fields ...
 	}
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		// the text has addresses and ports, which differ from one connection to the next
+		// the text has addresses and ports
 		return fmt.Sprintf("%T", errors.Unwrap(err))
 	}
 	defer res.Body.Close()
@@ -212,7 +296,7 @@ func transcript(c *testcaddy.Client, method, url string, body []byte, fields ...
 
 	informational.Lock()
 	defer informational.Unlock()
-	// not ContentLength: without such a field, it depends on whether the header alone ended the stream
+	// not ContentLength: without the field, it depends on whether the header ended the stream
 	fmt.Fprintln(&t, res.Proto, res.Status, res.TransferEncoding)
 	for _, field := range slices.Sorted(maps.Keys(res.Header)) {
 		if field != "Date" {
@@ -226,16 +310,15 @@ func transcript(c *testcaddy.Client, method, url string, body []byte, fields ...
 	return t.String()
 }
 
-// withoutChance returns a transcript without what differs from time to time, with not_found and without it. net/http asks
-// for the body with a 100 of its own if it is read before the backend's 100 was passed on. Over HTTP/3, the reset of a
-// stream may overtake what was sent before it, and a response without content has a Content-Length of 0 unless it was
-// flushed before its end.
+// withoutChance removes from a transcript what varies without not_found, too. net/http sends a 100 of its own if a body is read
+// before the backend's 100 is passed on. Over HTTP/3, a reset may overtake what was sent before it, and an empty response has
+// a Content-Length of 0 unless it was flushed.
 func withoutChance(c *testcaddy.Client, method, path, seen string) string {
 	seen = strings.Replace(seen, "100 map[]\n100 map[Server:", "100 map[Server:", 1)
 	if c.Name != "HTTP/3.0" {
 		return seen
 	}
-	if strings.HasSuffix(path, "/breaks") && !strings.HasSuffix(seen, "<nil>\n") {
+	if strings.HasSuffix(path, "breaks") && !strings.HasSuffix(seen, "<nil>\n") {
 		return "broken off"
 	}
 	if method == http.MethodHead || strings.HasSuffix(path, "/204") || strings.HasSuffix(path, "/304") {

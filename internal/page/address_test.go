@@ -8,57 +8,43 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// addressOf returns the address of a request to a.test, for which the option uri says something, or nothing.
+// addressOf returns the address of a request to a.test, with the option uri, unless that is empty.
 func addressOf(method, target, uri string) string {
 	return new(Maker).URI(&Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, nil)
 }
 
-// TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default.
+// TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default. A base URL
+// replaces what the client addressed, and the option uri replaces the target.
 func TestAddressOfEveryForm(t *testing.T) {
-	for target, want := range map[string]string{
-		"/":                              "http://a.test/",
-		"/x?y":                           "http://a.test/x?y",
-		"//b.test/x":                     "http://a.test//b.test/x",
-		"*":                              "http://a.test",
-		"http://me:secret@b.test/x?y@z":  "http://b.test/x?y@z",
-		"HTTPS://b.test":                 "HTTPS://b.test",
-		"http://b.test?y":                "http://b.test?y",
-		"http://b%41.test/x":             "http://a.test/x",
-		"http:///x":                      "http://a.test/x",
-		"urn:x?y=http://b.test":          "urn:x?y=http://b.test",
-		"http:me:secret@b.test//x?y@z":   "http:b.test//x?y@z",
-		"javascript:secret@//alert(1)?@": "javascript:alert(1)?@",
-		"a<b:c":                          "a%3Cb:c",
+	based := newMaker(t, Options{BaseURL: "https://w.test/app/"})
+	for request, want := range map[string]struct{ address, based string }{
+		"GET /":                              {"http://a.test/", "/"},
+		"GET /x?y":                           {"http://a.test/x?y", "/x?y"},
+		"GET //b.test/x":                     {"http://a.test//b.test/x", "//b.test/x"},
+		"OPTIONS *":                          {"http://a.test", ""},
+		"GET http://me:secret@b.test/x?y@z":  {"http://b.test/x?y@z", "/x?y@z"},
+		"GET HTTPS://b.test":                 {"HTTPS://b.test", ""},
+		"GET http://b.test?y":                {"http://b.test?y", "?y"},
+		"GET http://b%41.test/x":             {"http://a.test/x", "/x"},
+		"GET http:///x":                      {"http://a.test/x", "/x"},
+		"GET http:.b.test/x":                 {"http:.b.test/x", "/.b.test/x"},
+		"GET urn:x?y=http://b.test":          {"urn:x?y=http://b.test", "/x?y=http://b.test"},
+		"GET http:me:secret@b.test//x?y@z":   {"http:b.test//x?y@z", "/b.test//x?y@z"},
+		"GET javascript:secret@//alert(1)?@": {"javascript:alert(1)?@", "/alert(1)?@"},
+		"GET a<b:c":                          {"a%3Cb:c", "/c"},
+		"CONNECT a.test:443":                 {"http://a.test", ""},
 	} {
-		if got := addressOf("GET", target, ""); got != want {
-			t.Errorf("%s: got the address %q, want %q", target, got, want)
+		method, target, _ := strings.Cut(request, " ")
+		if got := based.URI(&Asked{Method: method, Target: target, Scheme: "http", Authority: "a.test"}, nil); got != "https://w.test/app"+want.based {
+			t.Errorf("%s with a base URL: got the address %q, want %q", request, got, want.based)
 		}
-	}
-	for _, uri := range []string{"http://b%41.test/x", "http:///x", "ftp://b.test/x", "x"} {
-		if got := addressOf("GET", "/404", uri); got != "http://a.test/404" {
-			t.Errorf("with the uri %s: got the address %q", uri, got)
-		}
-	}
-	if got := addressOf("CONNECT", "a.test:443", ""); got != "http://a.test" {
-		t.Errorf("CONNECT: got the address %q", got)
-	}
-	if got := newMaker(t, Options{BaseURL: "https://w.test"}).URI(&Asked{Method: "GET", Target: "http:.b.test/x"}, nil); got != "https://w.test/.b.test/x" {
-		t.Errorf("with a base URL: got the address %q", got)
-	}
-}
-
-// TestURICountsForEveryMethod covers the methods and the forms of a request target that mean something else without the
-// option uri.
-func TestURICountsForEveryMethod(t *testing.T) {
-	for _, request := range [][2]string{
-		{"GET", "/404"}, {"POST", "/404?x"}, {"OPTIONS", "*"}, {"CONNECT", "b.test:443"}, {"GET", "http://me:secret@b.test/x"}, {"GET", "urn:x"},
-	} {
 		for uri, want := range map[string]string{
-			"/docs/nothing?x=1":            "http://a.test/docs/nothing?x=1",
-			"https://me@shop.test:81/x?y#": "https://shop.test:81/x?y",
+			"": want.address, "http://b%41.test/x": want.address, "http:///x": want.address, "ftp://b.test/x": want.address, "x": want.address, "javascript:alert(1)//": want.address,
+			"/docs/nothing?x=1": "http://a.test/docs/nothing?x=1", "//b.test/x": "http://a.test//b.test/x", "/{{.}}?<b>&%zz": "http://a.test/%7B%7B.%7D%7D?%3Cb%3E&%25zz",
+			"HTTPS://me:secret@shop.test:81/x@y?z@#me": "HTTPS://shop.test:81/x@y?z@",
 		} {
-			if got := addressOf(request[0], request[1], uri); got != want {
-				t.Errorf("%s: got the address %q, want %q", request, got, want)
+			if got := addressOf(method, target, uri); got != want {
+				t.Errorf("%s with the uri %q: got the address %q, want %q", request, uri, got, want)
 			}
 		}
 	}

@@ -68,9 +68,7 @@ func formatsOf(names []string) (offered []*format, err error) {
 
 // writeText writes the page as the five lines that people read.
 func writeText(b *bytes.Buffer, pg Page) {
-	for i := range fields {
-		write(b, fields[i].label, fields[i].value(pg), "\n")
-	}
+	write(b, pg.Heading, "\nURI: ", pg.URI, "\nSTATUS: 404\nMESSAGE: ", pg.Message, "\n", pg.Footer, "\n")
 }
 
 func write(b *bytes.Buffer, parts ...string) {
@@ -84,6 +82,14 @@ func write(b *bytes.Buffer, parts ...string) {
 //go:embed page.html
 var BuiltIn string
 
+// fields are those that the built-in page has.
+var fields = map[string]func(Page) string{
+	"URI":     func(pg Page) string { return pg.URI },
+	"Status":  func(Page) string { return "404" },
+	"Message": func(pg Page) string { return pg.Message },
+	"Footer":  func(pg Page) string { return pg.Footer },
+}
+
 var (
 	builtInParts  = splitBuiltIn(BuiltIn)
 	builtInPolicy = "default-src 'none'; style-src " + styleHash(BuiltIn) + "; base-uri 'none'; form-action 'none'"
@@ -92,7 +98,7 @@ var (
 // builtInPart is a literal and the field after it; the last one has none.
 type builtInPart struct {
 	literal string
-	field   *field
+	field   func(Page) string
 }
 
 // splitBuiltIn splits the built-in page at its fields.
@@ -102,13 +108,9 @@ func splitBuiltIn(source string) (parts []builtInPart) {
 		if !found {
 			return append(parts, builtInPart{literal, nil})
 		}
-		var name string
-		name, source, _ = strings.Cut(rest, "}}")
-		i := slices.IndexFunc(fields[:], func(f field) bool { return strings.EqualFold(f.name, name) })
-		if i < 0 {
-			panic("page.html has the field " + name + ", which pages lack")
-		}
-		parts = append(parts, builtInPart{literal, &fields[i]})
+		name, rest, _ := strings.Cut(rest, "}}")
+		parts = append(parts, builtInPart{literal, fields[name]})
+		source = rest
 	}
 }
 
@@ -124,39 +126,32 @@ func writeHTML(b *bytes.Buffer, pg Page) {
 	for _, part := range builtInParts {
 		b.WriteString(part.literal)
 		if part.field != nil {
-			b.WriteString(html.EscapeString(part.field.value(pg)))
+			b.WriteString(html.EscapeString(part.field(pg)))
 		}
 	}
 }
 
 // writeMarkdown writes the page as CommonMark: a heading, a list and a line.
 func writeMarkdown(b *bytes.Buffer, pg Page) {
-	for i := range fields {
-		f := &fields[i]
-		value := f.value(pg)
-		switch f.name {
-		case "heading":
-			b.WriteString("# ")
-		case "footer":
-			b.WriteByte('\n')
-			if c := value[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
-				// the first character of a line may begin a block; a character reference cannot
-				write(b, "&#", strconv.Itoa(int(c)), ";")
-				value = value[1:]
-			}
-		default:
-			write(b, "- ", f.label)
-		}
-		if f.name == "uri" && canBeAutolink(value) {
-			write(b, "<", value, ">")
-		} else {
-			_, _ = markdownEscaper.WriteString(b, value)
-		}
-		b.WriteByte('\n')
-		if f.name == "heading" {
-			b.WriteByte('\n')
-		}
+	b.WriteString("# ")
+	_, _ = markdownEscaper.WriteString(b, pg.Heading)
+	b.WriteString("\n\n- URI: ")
+	if canBeAutolink(pg.URI) {
+		write(b, "<", pg.URI, ">")
+	} else {
+		_, _ = markdownEscaper.WriteString(b, pg.URI)
 	}
+	b.WriteString("\n- STATUS: 404\n- MESSAGE: ")
+	_, _ = markdownEscaper.WriteString(b, pg.Message)
+	b.WriteString("\n\n")
+	footer := pg.Footer
+	if c := footer[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
+		// the first character of a line may begin a block; a character reference cannot
+		write(b, "&#", strconv.Itoa(int(c)), ";")
+		footer = footer[1:]
+	}
+	_, _ = markdownEscaper.WriteString(b, footer)
+	b.WriteByte('\n')
 }
 
 // canBeAutolink reports whether an address can stand as <address> in CommonMark (section 6.5). One that is not of
@@ -177,39 +172,32 @@ var markdownEscaper = func() *strings.Replacer {
 }()
 
 func writeJSON(b *bytes.Buffer, pg Page) {
-	before := `{"`
-	for i := range fields {
-		f := &fields[i]
-		write(b, before, f.name, `":`)
-		if f.name == "status" { // a number
-			b.WriteString(f.value(pg))
-		} else {
-			writeJSONString(b, f.value(pg))
-		}
-		before = `,"`
-	}
+	writeMember(b, `{"heading":`, pg.Heading)
+	writeMember(b, `,"uri":`, pg.URI)
+	writeMember(b, `,"status":404,"message":`, pg.Message)
+	writeMember(b, `,"footer":`, pg.Footer)
 	b.WriteString("}\n")
 }
 
 // writeProblem writes the page as problem details (RFC 9457).
 func writeProblem(b *bytes.Buffer, pg Page) {
-	b.WriteString(`{"type":"about:blank","title":"Not Found","status":404,"detail":`)
-	writeJSONString(b, pg.Message)
-	b.WriteString(`,"instance":`)
-	writeJSONString(b, pg.URI)
+	writeMember(b, `{"type":"about:blank","title":"Not Found","status":404,"detail":`, pg.Message)
+	writeMember(b, `,"instance":`, pg.URI)
 	b.WriteString("}\n")
 }
 
 // jsonEscaper escapes a line of text in a JSON string.
 var jsonEscaper = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-func writeJSONString(b *bytes.Buffer, s string) { write(b, `"`, jsonEscaper.Replace(s), `"`) }
+// writeMember writes a string of a JSON object, after what comes before it.
+func writeMember(b *bytes.Buffer, before, s string) {
+	write(b, before, `"`, jsonEscaper.Replace(s), `"`)
+}
 
 func writeXML(b *bytes.Buffer, pg Page) {
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n<error>")
-	for i := range fields {
-		f := &fields[i]
-		write(b, "<", f.name, ">", html.EscapeString(f.value(pg)), "</", f.name, ">")
-	}
-	b.WriteString("</error>\n")
+	write(b, "<heading>", html.EscapeString(pg.Heading), "</heading>")
+	write(b, "<uri>", html.EscapeString(pg.URI), "</uri><status>404</status>")
+	write(b, "<message>", html.EscapeString(pg.Message), "</message>")
+	write(b, "<footer>", html.EscapeString(pg.Footer), "</footer></error>\n")
 }

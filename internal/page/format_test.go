@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMessageAndFooterAreEscaped has a message and a footer full of markup in each representation, byte for byte. The tests
-// of a whole Caddy read pages with parsers.
+// TestMessageAndFooterAreEscaped puts a message and a footer full of markup into each representation, byte for byte. The
+// tests of a whole Caddy parse the pages.
 func TestMessageAndFooterAreEscaped(t *testing.T) {
 	m := newMaker(t, Options{Message: "{m}", Footer: "{f}"})
 	const (
@@ -36,7 +36,7 @@ func TestMessageAndFooterAreEscaped(t *testing.T) {
 	}
 }
 
-// TestNothingInMarkdownIsMarkup has addresses that a renderer could take for a script or for a character reference, and
+// TestNothingInMarkdownIsMarkup covers addresses that a renderer could take for a script or a character reference, and
 // footers whose first character could begin a block.
 func TestNothingInMarkdownIsMarkup(t *testing.T) {
 	for _, tt := range []struct{ address, footer, want string }{

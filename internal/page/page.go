@@ -1,13 +1,5 @@
-// Package page makes the 404 page: its five fields, from the request and the options, and its representations.
-//
-// Every unknown address has the same page. It names the address that was asked for, and in its message the missing page
-// of the application that it speaks for:
-//
-//	HTTP ERROR 404 No endpoint GET /app/missing.html.
-//	URI: https://www.example.com/docs/apis?x=1
-//	STATUS: 404
-//	MESSAGE: No endpoint GET /app/missing.html.
-//	Powered by Caddy v2.11.9
+// Package page makes the 404 page: its five fields, from the request and the options, and its representations. They are
+// those of docs/representations.md.
 package page
 
 import (
@@ -33,17 +25,11 @@ type Options struct {
 	URI         string // the address that was asked for, see Asked; empty: the request target
 	Footer      string // the last line; empty, or blank for a request: Server
 
-	// Server is the default footer: a line that names the server and its version.
-	Server string
-
-	// Formats are the names of the representations on offer, the preferred one first; none: all of them.
-	Formats []string
-
-	// Template is the file of an html/template for the HTML representation; empty: the built-in page. It is tried with
-	// the placeholders of Sample. When the file changes, Logger says so.
-	Template string
-	Sample   Placeholders
-	Logger   *zap.Logger
+	Server   string       // the default footer, which names the server and its version
+	Formats  []string     // the names of the representations on offer, the preferred one first; none: all of them
+	Template string       // the file of an html/template for the HTML representation; empty: the built-in page
+	Sample   Placeholders // to try the template with
+	Logger   *zap.Logger  // says when the file of the template has changed
 }
 
 // Placeholders gives the placeholders of a request their values. Caddy's Replacer does.
@@ -74,21 +60,6 @@ type Page struct {
 func (pg Page) Placeholder(name string) string {
 	value, _ := pg.placeholders.GetString(strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}"))
 	return strings.ToValidUTF8(value, "\uFFFD")
-}
-
-// fields are those of a page in the order in which people read them.
-var fields = [...]field{
-	{"heading", "", func(pg Page) string { return pg.Heading }},
-	{"uri", "URI: ", func(pg Page) string { return pg.URI }},
-	{"status", "STATUS: ", func(Page) string { return "404" }},
-	{"message", "MESSAGE: ", func(pg Page) string { return pg.Message }},
-	{"footer", "", func(pg Page) string { return pg.Footer }},
-}
-
-type field struct {
-	name  string // in JSON and XML, and in any case in the built-in page
-	label string
-	value func(Page) string
 }
 
 // Maker makes pages.
@@ -146,7 +117,6 @@ func (m *Maker) Varies() bool { return len(m.offered) > 1 }
 // tokenBytes are those of a method (RFC 9110, section 5.6.2).
 var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
 
-// headingStart is what the heading has before the message.
 const headingStart = "HTTP ERROR 404 "
 
 // heading returns the heading for a method, with the message.
@@ -176,13 +146,11 @@ func (m *Maker) Make(asked *Asked, placeholders Placeholders) Page {
 
 // Representation is a page as it is sent.
 type Representation struct {
-	Format      string // its name
-	ContentType string
-	Policy      string        // the Content-Security-Policy that it needs; empty: none
-	Body        *bytes.Buffer // until it is freed
-
-	// TemplateError is why the built-in page replaces the user's template, or nil.
-	TemplateError error
+	Format        string // its name
+	ContentType   string
+	Policy        string        // the Content-Security-Policy that it needs; empty: none
+	Body          *bytes.Buffer // until it is freed
+	TemplateError error         // why the built-in page takes the place of the user's template
 }
 
 // bodies are reused: the built-in HTML page is longer than everything else that a request allocates.

@@ -60,8 +60,8 @@ func tempFile(t testing.TB, content string) string {
 	return file
 }
 
-// TestDefaultPage compares the page without options, byte for byte, with what users have had from the first version on. It is
-// also what a client gets that accepts no more than its structured suffix.
+// TestDefaultPage compares the page without options, byte for byte, with that of the first version. A client that only accepts a
+// structured suffix gets it, too.
 func TestDefaultPage(t *testing.T) {
 	m := newMaker(t, Options{})
 	pg := m.Make(&Asked{Method: "GET", Target: "/docs/apis?x=1&y=2", Scheme: "https", Authority: "www.example.com"}, placeholders(nil))
@@ -83,7 +83,7 @@ func TestDefaultPage(t *testing.T) {
 	}
 }
 
-// TestPlaceholdersOfOptions makes pages of options whose placeholders have usable values, unusable ones and none.
+// TestPlaceholdersOfOptions makes pages from options whose placeholders have usable values, unusable ones or none.
 func TestPlaceholdersOfOptions(t *testing.T) {
 	m := newMaker(t, Options{ContextPath: "/a/{x}", BaseURL: "{x}", Footer: "{x}"})
 	own := newMaker(t, Options{Message: "{x}"})
@@ -111,18 +111,24 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 	}
 }
 
-// TestOptionsAreCleaned has options without placeholders.
-func TestOptionsAreCleaned(t *testing.T) {
-	pg := newMaker(t, Options{ContextPath: "/app//", BaseURL: "https://a.test/", Footer: " x  y "}).Make(&Asked{Method: "GET", Target: "/x"}, nil)
-	if pg.URI != "https://a.test/x" || pg.Message != "No endpoint GET /app/missing.html." || pg.Footer != "x y" {
-		t.Errorf("got %+v", pg)
-	}
-	if pg := newMaker(t, Options{Message: " Nothing  here "}).Make(&Asked{Method: "GET", Target: "/x"}, nil); pg.Message != "Nothing here" {
-		t.Errorf("got %+v", pg)
+// TestFieldsAreClean covers options without placeholders, and a method with bytes that HTTP/2 allows and HTTP/1.1 does not.
+func TestFieldsAreClean(t *testing.T) {
+	for _, tt := range []struct {
+		options              Options
+		method               string
+		uri, message, footer string
+	}{
+		{Options{ContextPath: "/app//", BaseURL: "https://a.test/", Footer: " x  y "}, "GET", "https://a.test/x", "No endpoint GET /app/missing.html.", "x y"},
+		{Options{BaseURL: "https://a.test", Message: " Nothing  here "}, "GET", "https://a.test/x", "Nothing here", "Powered by Caddy v2.11.9"},
+		{Options{BaseURL: "https://a.test"}, "A <b>\"\xff\u2028", "https://a.test/x", "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /missing.html.", "Powered by Caddy v2.11.9"},
+	} {
+		if pg := newMaker(t, tt.options).Make(&Asked{Method: tt.method, Target: "/x"}, nil); pg.URI != tt.uri || pg.Message != tt.message || pg.Footer != tt.footer {
+			t.Errorf("got %+v, want %q, %q and %q", pg, tt.uri, tt.message, tt.footer)
+		}
 	}
 }
 
-// TestWhatIsExpandedIsNotExpandedAgain has placeholders whose values look like placeholders, in every option and in a template.
+// TestWhatIsExpandedIsNotExpandedAgain gives placeholders values that look like placeholders, in every option and in a template.
 func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 	const secret = "a-secret"
 	t.Setenv("HOME", secret)
@@ -150,14 +156,6 @@ func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 				t.Errorf("got the message %q, want %q", pg.Message, value)
 			}
 		}
-	}
-}
-
-// TestMethodThatIsNotAToken covers HTTP/2, which allows bytes in a method that HTTP/1.1 does not.
-func TestMethodThatIsNotAToken(t *testing.T) {
-	pg := newMaker(t, Options{}).Make(&Asked{Method: "A <b>\"\xff\u2028", Target: "/", Scheme: "http", Authority: "a.test"}, nil)
-	if got, want := pg.Message, "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /missing.html."; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

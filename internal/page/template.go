@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,12 +61,12 @@ func (t *fileTemplate) latest() *template.Template {
 // look reads the file again if it has changed.
 func (t *fileTemplate) look() {
 	found, _ := os.Stat(t.file)
-	if found == nil && t.read == nil || found != nil && t.read != nil &&
+	if found == nil && t.read == nil ||
 		os.SameFile(found, t.read) && found.Size() == t.read.Size() && found.ModTime().Equal(t.read.ModTime()) {
 		return
 	}
 	if err := t.load(); err != nil {
-		t.logger.Error("reading the changed template; the last good one stays in use", zap.String("template", t.file), zap.Error(err))
+		t.logger.Error("reading the changed template; the last good one stays in use, but Caddy will not start with this file", zap.String("template", t.file), zap.Error(err))
 		return
 	}
 	t.logger.Info("the changed template is in use", zap.String("template", t.file))
@@ -91,7 +90,8 @@ func (t *fileTemplate) load() error {
 	}
 	if found := singleBraces.FindSubmatch(actions.ReplaceAll(source, nil)); found != nil {
 		name := cmp.Or(shorthands[string(found[2])], string(found[2])) + string(found[3])
-		return fmt.Errorf("%s has %s, which would be printed as it stands; write {{.Placeholder %q}}", t.file, found[1], name)
+		return fmt.Errorf("%s has %s, which would be printed as it stands; write {{.Placeholder %q}}, or for plain braces %s, and in a script { %s",
+			t.file, found[1], name, strings.Replace(string(found[1]), "{", `{{"{"}}`, 1), found[1][1:])
 	}
 	parsed, err := template.New(filepath.Base(t.file)).Parse(string(source))
 	if err != nil {
@@ -119,7 +119,6 @@ var (
 	}
 )
 
-// render renders a page by a template.
 func render(body *bytes.Buffer, t *template.Template, pg Page) error {
 	if err := t.Execute(body, pg); err != nil {
 		return explain(err)
@@ -134,12 +133,12 @@ func explain(err error) error {
 	switch name := functionPattern.FindStringSubmatch(text); {
 	case name != nil && strings.EqualFold(name[1], "placeholder"):
 		hint = `write {{.Placeholder "http.request.uuid"}}, and within with and range {{$.Placeholder "http.request.uuid"}}`
-	case name != nil && slices.ContainsFunc(pageFields(), func(field string) bool { return strings.EqualFold(field, name[1]) }):
-		hint = "the fields begin with a dot: " + listOfFields()
+	case name != nil && slices.ContainsFunc(pageFields, func(field string) bool { return strings.EqualFold(field, name[1]) }):
+		hint = "the fields begin with a dot: " + listOfFields
 	case strings.Contains(text, "can't evaluate field Placeholder in type"):
 		hint = `within with and range, write {{$.Placeholder "http.request.uuid"}}`
-	case strings.HasSuffix(text, "in type "+reflect.TypeFor[Page]().String()):
-		hint = "the fields are " + listOfFields()
+	case strings.HasSuffix(text, "in type page.Page"):
+		hint = "the fields are " + listOfFields
 	case strings.Contains(text, "ends in a non-text context"):
 		hint = "look for a quote, a tag or a comment that is not closed, or a script or style element without its end"
 	default:
@@ -148,18 +147,8 @@ func explain(err error) error {
 	return fmt.Errorf("%w; %s", err, hint)
 }
 
-var functionPattern = regexp.MustCompile(`function "(\w+)" not defined$`)
-
-// pageFields returns the names of the fields that a template has.
-func pageFields() (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Page]()) {
-		if f.IsExported() {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}
-
-func listOfFields() string {
-	return "." + strings.Join(pageFields(), ", .") + ` and .Placeholder "name"`
-}
+var (
+	functionPattern = regexp.MustCompile(`function "(\w+)" not defined$`)
+	pageFields      = []string{"Heading", "URI", "Status", "Message", "Footer"}
+	listOfFields    = "." + strings.Join(pageFields, ", .") + ` and .Placeholder "name"`
+)

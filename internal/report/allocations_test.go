@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestKnownAddressIsCountedWithoutAllocation has links as browsers send them, which encode what a URI cannot have.
+// TestKnownAddressIsCountedWithoutAllocation sends links as browsers do, which encode what a URI cannot have.
 func TestKnownAddressIsCountedWithoutAllocation(t *testing.T) {
 	var c Counter
 	host, path := "www.example.com", "/"+strings.Repeat("%3C", 2*maxKey)
@@ -25,8 +25,8 @@ func TestKnownAddressIsCountedWithoutAllocation(t *testing.T) {
 	}
 }
 
-// TestMillionAddressesCostLittleMemory counts distinct addresses of each kind, each with a link of its own. Those that stay are
-// of maximal length.
+// TestMillionAddressesCostLittleMemory counts distinct addresses of each kind, each with a link of its own. Those that
+// remain have the maximum length.
 func TestMillionAddressesCostLittleMemory(t *testing.T) {
 	const million, most = 1_000_000, 2 << 20
 	long := []byte("/0000000/" + strings.Repeat("x", 2*maxKey))

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkAdd counts an address that is known, and one that is new each time, for which another one must give way; with a
-// link and without one.
+// BenchmarkAdd counts a known address, and a new one each time, which displaces another; with and without a link.
 func BenchmarkAdd(b *testing.B) {
 	const host = "www.example.com"
 	paths := make([]string, 64*capacity) // when it starts over, the first ones are long gone

@@ -54,7 +54,7 @@ func (c *Counter) Add(m Miss) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tables[m.Link].add(key, link, strings.Contains(m.Path, "?"), m.Outcome, now, cmp.Or(c.room, capacity))
+	c.tables[m.Link].add(&m, key, link, now, cmp.Or(c.room, capacity))
 }
 
 // Snapshot returns the report. It returns false if that has not begun.
@@ -109,18 +109,19 @@ type slot struct {
 	first, last int64  // ns since 1970
 }
 
-func (t *table) add(key, link []byte, query bool, o Outcome, now int64, room int) {
+// add counts a request. Its key and its link are made before the lock is held.
+func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 	i, ok := t.index[string(key)]
 	if !ok {
 		i = t.admit(string(key), now, room)
 	}
 	t.Count++
-	*t.Outcomes.all()[o]++
+	*t.Outcomes.all()[m.Outcome]++
 	t.counts[i]++
 	s := &t.slots[i]
-	*s.outcomes.all()[o]++
+	*s.outcomes.all()[m.Outcome]++
 	s.last = max(s.last, now)
-	s.query = s.query || query
+	s.query = s.query || strings.Contains(m.Path, "?")
 	if len(link) > 0 && s.link != string(link) {
 		s.link = string(link)
 	}

@@ -2,12 +2,11 @@ package report
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -33,50 +32,25 @@ func (r *Report) paths(link Link) (paths []string) {
 	return paths
 }
 
-// TestNewAddressTakesASlotWithTheLowestCount has streams in which counts rise in every order.
-func TestNewAddressTakesASlotWithTheLowestCount(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
-		c, few := Counter{room: 1 + random.IntN(12)}, 1+random.IntN(30)
-		for n := range 200 {
-			path := fmt.Sprint("/", min(random.IntN(few), random.IntN(few)))
-			if random.IntN(3) == 0 {
-				path = fmt.Sprint("/new/", n)
-			}
-			before, _ := c.Snapshot()
-			c.miss(path, "", Error)
-			after, _ := c.Snapshot()
-			now := after.paths(None)
-			for _, a := range before.Addresses {
-				if !slices.Contains(now, a.Path) && a.Count != before.Links.None.Floor {
-					t.Fatalf("%s gave way with the count %d, and the lowest was %d", a.Path, a.Count, before.Links.None.Floor)
-				}
-			}
-		}
-	}
-}
-
-// TestSlotThatIsTakenOverStartsOver has an address take the place of another one that had everything.
+// TestSlotThatIsTakenOverStartsOver has a new address take over the slot of one that had everything. Then a request
+// without a link gets the lock after a later one.
 func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
-	c := Counter{room: 2}
-	c.Add(Miss{Host: "a.test", Path: "/old", Referer: "http://b.test/a-long-link", Link: None, Outcome: Replaceable})
-	c.miss("/1", "", Error)
-	c.miss("/1", "", Error)
-	before := time.Now()
-	c.miss("/new", "", Error)
-
-	r, _ := c.Snapshot()
-	got := r.Addresses[0] // it is the newest of two with the same count
-	if got.First.Before(before) || got.Last != got.First {
-		t.Errorf("it was missed first at %s and last at %s, want once after %s", got.First, got.Last, before)
-	}
-	want := Address{Link: None, Host: "a.test", Path: "/new", Count: 2, Overcount: 1, Outcomes: Outcomes{Error: 1}, First: got.First, Last: got.Last}
-	if got != want {
+	var counted table
+	counted.add(&Miss{Path: "/old?y", Outcome: Replaceable}, []byte("a.test /old"), []byte("http://b.test/old"), 1, 1)
+	counted.add(&Miss{Path: "/x", Outcome: Error}, []byte("a.test /x"), nil, 2, 1)
+	want := slot{key: "a.test /x", overcount: 1, outcomes: Outcomes{Error: 1}, first: 2, last: 2}
+	if got := counted.slots[0]; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	counted.add(&Miss{Path: "/x?y", Outcome: Error}, []byte("a.test /x"), []byte("http://b.test/"), 4, 1)
+	counted.add(&Miss{Path: "/x", Outcome: Error}, []byte("a.test /x"), nil, 3, 1)
+	want.outcomes, want.query, want.link, want.last = Outcomes{Error: 3}, true, "http://b.test/", 4
+	if got := counted.slots[0]; got != want || counted.counts[0] != 4 {
+		t.Errorf("got %+v with the count %d, want %+v with 4", got, counted.counts[0], want)
+	}
 }
 
-// TestNoCountIsLost has several goroutines count, while others read the report, and one takes it again and again.
+// TestNoCountIsLost counts in several goroutines, while another one reads the report and takes it, again and again.
 func TestNoCountIsLost(t *testing.T) {
 	const goroutines, rounds, addresses, takes = 8, 10_000, 50, 10
 	var c Counter
@@ -120,36 +94,26 @@ func TestNoCountIsLost(t *testing.T) {
 	}
 }
 
-// TestLastTimeLinkAndQueryStay has a request without a link, which gets the lock after one that came later.
-func TestLastTimeLinkAndQueryStay(t *testing.T) {
-	var counted table
-	counted.add([]byte("a.test /x"), []byte("http://b.test/"), true, Error, 2, 1)
-	counted.add([]byte("a.test /x"), nil, false, Error, 1, 1)
-	if got := counted.slots[0]; got.last != 2 || got.link != "http://b.test/" || !got.query {
-		t.Errorf("it was missed last at %d, by the link %q, with a query: %v", got.last, got.link, got.query)
-	}
-}
-
 func TestReportBeginsWithTheFirstHandler(t *testing.T) {
-	var c Counter
-	later := func() time.Time {
-		for now := time.Now().UnixNano(); time.Now().UnixNano() == now; { // where the clock is coarse
+	synctest.Test(t, func(t *testing.T) {
+		var c Counter
+		c.Take()
+		if r, ok := c.Snapshot(); ok {
+			t.Errorf("without a handler, there is the report %+v", r)
 		}
-		return time.Now()
-	}
-	c.Take()
-	if r, ok := c.Snapshot(); ok {
-		t.Errorf("without a handler, there is the report %+v", r)
-	}
-	before := later()
-	c.Begin()
-	after := later()
-	c.miss("/x", "", Error)
-	c.Begin()
-	if r, ok := c.Take(); !ok || r.Since.Before(before) || r.Since.After(after) || r.Links.None.Count != 1 {
-		t.Errorf("took %+v, %v, want what was counted since %s", r, ok, before)
-	}
-	if r, ok := c.Snapshot(); !ok || r.Since.Before(after) || r.Links.None.Count != 0 {
-		t.Errorf("once taken, got %+v, %v, want nothing since %s", r, ok, after)
-	}
+		for _, begin := range []func(){c.Begin, func() { c.Take() }} {
+			time.Sleep(time.Second)
+			since := time.Now()
+			begin()
+			time.Sleep(time.Second)
+			c.Begin()
+			if r, ok := c.Snapshot(); !ok || !r.Since.Equal(since) || r.Links.None.Count != 0 {
+				t.Errorf("got %+v, %v, want nothing since %s", r, ok, since)
+			}
+			c.miss("/x", "", Error)
+		}
+		if r, _ := c.Take(); r.Links.None.Count != 1 || !r.Addresses[0].Last.Equal(time.Now()) {
+			t.Errorf("took %+v, want what was counted since the last time", r)
+		}
+	})
 }

@@ -76,7 +76,7 @@ func (f Filter) Apply(r *Report) {
 		chosen[a.Link]++
 		return f.limit > 0 && chosen[a.Link] > f.limit
 	})
-	r.Partial = len(r.Addresses) < before
+	r.Partial = r.Partial || len(r.Addresses) < before
 }
 
 // chooses reports whether the filter chooses an address, but for the limit.

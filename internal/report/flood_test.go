@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWhatCanBeCorrectedIsNeverDrowned has the broken links of some sites followed now and then, those on the sites' own
-// pages and those on others, in a flood of other requests for missing addresses.
+// TestWhatCanBeCorrectedIsNeverDrowned follows the broken links of some sites now and then, on their own pages and on
+// others, in a flood of other requests for missing addresses.
 func TestWhatCanBeCorrectedIsNeverDrowned(t *testing.T) {
 	t.Parallel()
 	const links, followed = 10, 20 // of each kind and site; how often each is followed
@@ -17,17 +17,14 @@ func TestWhatCanBeCorrectedIsNeverDrowned(t *testing.T) {
 		size    int
 		request func(r *rand.Rand, host string, i int) Miss
 		floods  Link
-		kept    []Link // the kinds of which every broken link is in the first rows
+		kept    []Link // the kinds whose broken links are all in the first rows
 	}{
 		"scanners": {300_000, func(r *rand.Rand, host string, i int) Miss {
 			path, referer := fmt.Sprintf("/scan/%d.php", min(r.IntN(20_000), r.IntN(20_000))), ""
 			if i%3 == 0 {
-				referer = "http://" + host + path // as many send it
+				referer = "http://" + host + path // as many scanners send it
 			}
 			return missOf(host, path, referer)
-		}, None, []Link{Own, Other}},
-		"programs": {300_000, func(_ *rand.Rand, host string, i int) Miss {
-			return Miss{Host: host, Path: fmt.Sprint("/api/", i), Referer: "https://" + host + "/shop", Link: None, Outcome: Passed}
 		}, None, []Link{Own, Other}},
 		"a removed catalogue": {5_000, func(_ *rand.Rand, host string, i int) Miss {
 			return missOf(host, fmt.Sprint("/catalogue/", i), "https://"+host+"/catalogue")

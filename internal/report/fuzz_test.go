@@ -34,6 +34,9 @@ func FuzzReport(f *testing.F) {
 			target = "/" + target
 		}
 		onPage := uri.EncodeTarget(target)
+		if host == "" && withoutQuery(onPage) == "" {
+			return // no page has an empty address
+		}
 		var c Counter
 		c.Begin()
 		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: LinkOf(referer, host, onPage, ""), Outcome: Passed})
@@ -87,6 +90,9 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		checkPrinted(t, r)
+		if r.Partial {
+			return
+		}
 		merged, err := Merge(r, r, small)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +108,7 @@ func FuzzParse(f *testing.F) {
 		}
 		read, err := Parse(again)
 		if slices.ContainsFunc(merged.Addresses, func(a Address) bool { return a.Count > merged.Links.all()[a.Link].Count }) {
-			return // numbers that cannot be, and perhaps no longer add up
+			return // impossible numbers, which may no longer add up
 		}
 		if body, _ := json.Marshal(read); err != nil || !bytes.Equal(body, again) {
 			t.Errorf("%s is read as %s, %v", again, body, err)
@@ -110,7 +116,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkPrinted checks that what is printed does nothing to a terminal.
+// checkPrinted checks that no output acts on a terminal.
 func checkPrinted(t *testing.T, r Report) {
 	t.Helper()
 	var table strings.Builder

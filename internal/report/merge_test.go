@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestMergedReportsKeepTheirBounds cuts streams of addresses over several Caddy instances, and merges their reports in several orders and
-// trees, as they are and in JSON.
+// TestMergedReportsKeepTheirBounds spreads streams of addresses over several Caddy instances, and merges their reports in
+// several orders and trees, as they are and through JSON.
 func TestMergedReportsKeepTheirBounds(t *testing.T) {
 	const misses = 9_000
 	for name, address := range map[string]func(r *rand.Rand, instance, n int) string{
@@ -67,7 +68,7 @@ func TestMergedReportsKeepTheirBounds(t *testing.T) {
 					if again := merge(t, reports...); !reflect.DeepEqual(again, merged) {
 						t.Fatal("in another order, the merged report is another one")
 					}
-					// In a tree, a last link may be that of another report: which address it was missed with is forgotten.
+					// A tree may keep another last link: a merged report does not say when its link was followed.
 					if tree := mergeTree(t, r, reports); !reflect.DeepEqual(withoutLastLinks(tree), withoutLastLinks(merged)) {
 						t.Fatal("merged in a tree, the report is another one")
 					}
@@ -98,7 +99,7 @@ func clone(reports []Report) []Report {
 	return cloned
 }
 
-// mergeTree merges reports in a random tree. On the way, each one is written and read.
+// mergeTree merges reports in a random tree. Each one goes through JSON.
 func mergeTree(t *testing.T, r *rand.Rand, reports []Report) Report {
 	t.Helper()
 	if len(reports) > 1 {
@@ -106,16 +107,9 @@ func mergeTree(t *testing.T, r *rand.Rand, reports []Report) Report {
 		reports = []Report{mergeTree(t, r, reports[:cut]), mergeTree(t, r, reports[cut:])}
 	}
 	merged := merge(t, reports...)
-	body, err := json.Marshal(merged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := Parse(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(read, merged) {
-		t.Fatal("the report is read as another one")
+	read, err := reread(t, merged)
+	if err != nil || !reflect.DeepEqual(read, merged) {
+		t.Fatalf("the report is read as another one: %v", err)
 	}
 	return read
 }
@@ -204,11 +198,8 @@ func TestMerge(t *testing.T) {
 	if got := merge(t, full); !reflect.DeepEqual(got, full) {
 		t.Errorf("got\n%+v\nof one report alone, want\n%+v", got, full)
 	}
-	if _, err := Merge(); err == nil {
-		t.Error("no report at all is merged")
-	}
 
-	// of links that were followed at the same time, any, but always the same
+	// of links that were followed at the same time, always the same one
 	one, two := clone([]Report{small})[0], clone([]Report{small})[0]
 	two.Addresses[0].LastLink = "http://c.test/3"
 	if got, again := merge(t, one, two), merge(t, two, one); !reflect.DeepEqual(got, again) {
@@ -216,13 +207,13 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestReportThatCannotBeMergedIsRefused covers files that no Caddy writes, and a partial report, which is fine alone.
 func TestReportThatCannotBeMergedIsRefused(t *testing.T) {
 	long := strings.Repeat("x", maxKey)
 	for name, tt := range map[string]struct {
 		change func(r *Report, a *Address)
 		want   string
 	}{
-		"partial":           {func(r *Report, _ *Address) { r.Partial = true }, "it is partial, because a limit or a filter left addresses out; give the whole report"},
 		"no capacity":       {func(r *Report, _ *Address) { r.Capacity = 0 }, "the capacity cannot be 0"},
 		"addresses missing": {func(r *Report, _ *Address) { r.Addresses = r.Addresses[1:] }, "own: addresses are missing, which were missed 20 times"},
 		"link of a script":  {func(_ *Report, a *Address) { a.LastLink = "javascript:alert(1)" }, "is not a link as a report has it"},
@@ -233,26 +224,59 @@ func TestReportThatCannotBeMergedIsRefused(t *testing.T) {
 		"path with markup":  {func(_ *Report, a *Address) { a.Path = "/<b>" }, "is not an address"},
 		"path in the host":  {func(_ *Report, a *Address) { a.Path = "x" }, "is not an address"},
 		"path too long":     {func(_ *Report, a *Address) { a.Path = "/" + long }, "is not an address"},
+		"no address":        {func(_ *Report, a *Address) { a.Host, a.Path = "", "" }, `"" is not an address`},
+		"no count":          {func(_ *Report, a *Address) { a.Count = 0 }, `"a.test/x" has no count, or no first or last time`},
+		"no first time":     {func(_ *Report, a *Address) { a.First = time.Time{} }, `"a.test/x" has no count, or`},
+		"no last time":      {func(_ *Report, a *Address) { a.Last = time.Time{} }, `"a.test/x" has no count, or`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := clone([]Report{full})[0]
 			tt.change(&r, &r.Addresses[0])
-			_, err := Merge(small, r)
-			if err == nil || !strings.HasPrefix(err.Error(), "report 2: ") || !strings.Contains(err.Error(), tt.want) {
+			if _, err := reread(t, r); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got the error %v, want %s", err, tt.want)
-			}
-			body, err := json.Marshal(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Parse(body); err == nil {
-				t.Error("it is read")
 			}
 		})
 	}
+
+	partial := clone([]Report{full})[0]
+	partial.Addresses, partial.Partial = partial.Addresses[1:], true
+	read, err := reread(t, partial)
+	if got := merge(t, read); err != nil || !reflect.DeepEqual(got, partial) {
+		t.Errorf("got %+v, %v, want %+v", got, err, partial)
+	}
+	if Filter.Apply(Filter{}, &read); !read.Partial {
+		t.Error("once it is filtered, it counts as whole")
+	}
+	if _, err := Merge(small, partial); err == nil || !strings.HasPrefix(err.Error(), "report 2 is partial, because a limit or a filter left addresses out; give the whole report") {
+		t.Errorf("got the error %v", err)
+	}
 }
 
-// TestParseRefusesWhatItDoesNotKnow has reports of other versions, and what is none.
+// reread returns a report after a trip through JSON.
+func reread(t *testing.T, r Report) (Report, error) {
+	t.Helper()
+	body, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Parse(body)
+}
+
+// TestParseTakesLittleMemory parses a list that would take 50 times its size in memory.
+func TestParseTakesLittleMemory(t *testing.T) {
+	body := []byte(`{"links":{"own":{},"other":{},"none":{}},"addresses":[` + strings.Repeat("{},", 1<<20) + `{}]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if r, err := Parse(body); err == nil {
+		t.Errorf("it has %d addresses", len(r.Addresses))
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 8*uint64(len(body)) {
+		t.Errorf("%d bytes take %d of memory", len(body), n)
+	}
+}
+
+// TestParseRefusesWhatItDoesNotKnow covers reports of other versions, and what is no report.
 func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 	whole, err := json.Marshal(small)
 	if err != nil {
@@ -274,12 +298,13 @@ func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 		"\x1b[2J":                           "invalid character '\\x1b'",
 		"{} {}":                             "invalid character '{' after top-level value",
 		`{"error": "no not_found handler"}`: other + `json: unknown field "error"`,
-		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[]}`:                                                       other + "it lacks a kind of link",
-		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[],"links":{"own":{},"none":{}}}`:                          other + "it lacks a kind of link",
-		with(`"passed":0,`, `"passed":0,"kept":0,`):                                                                             other + `json: unknown field "kept"`,
-		with(`"link":"own"`, `"link":"mine"`):                                                                                   other + `link: "mine" is not a kind of link; it is own, other or none`,
-		with(`"count":7`, `"count":-7`):                                                                                         other + "json: cannot unmarshal number -7",
-		with(`2026-01-02T03:04:01Z`, `\u001b[2J`):                                                                               other + "parsing time",
+		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[]}`:                              other + "it lacks a kind of link",
+		`{"since":"2026-01-02T03:04:05Z","capacity":1000,"addresses":[],"links":{"own":{},"none":{}}}`: other + "it lacks a kind of link",
+		with(`"passed":0,`, `"passed":0,"kept":0,`):                                                    other + `json: unknown field "kept"`,
+		with(`"query":false`, `"fragment":false`):                                                      other + `json: unknown field "fragment"`,
+		with(`"link":"own"`, `"link":"mine"`):                                                          other + `link: "mine" is not a kind of link; it is own, other or none`,
+		with(`"count":7`, `"count":-7`):                                                                other + "json: cannot unmarshal number -7",
+		with(`2026-01-02T03:04:01Z`, `\u001b[2J`):                                                      other + "parsing time",
 		with(`,"none":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0}}`, ``): other + "it lacks a kind of link",
 	} {
 		if _, err := Parse([]byte(body)); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {

@@ -22,10 +22,13 @@ var headings = [NumLinks][2]string{
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""
-	if f.link != "" || f.why != "" || f.host != "" {
+	if f.link != "" || f.why != "" || f.host != "" || r.Partial {
 		inAll = " in all" // not of what the filter chooses
 	}
 	fmt.Fprintf(&b, "%s%s since %s\n", plural(r.Links.Own.Count+r.Links.Other.Count+r.Links.None.Count, "404"), inAll, r.Since.Local().Format(time.DateTime))
+	if r.Partial {
+		b.WriteString("The report is partial: a limit or a filter left addresses out.\n")
+	}
 	for link, t := range r.Links.all() {
 		if t.Count > 0 && (f.link == "" || f.link == linkNames[link]) {
 			fmt.Fprintf(&b, "\n%s: %s%s, %s\n%s\n\n", headings[link][0], plural(t.Count, "404"), inAll, t.Outcomes, headings[link][1])
@@ -63,14 +66,14 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 	}
 	for _, a := range shown {
 		row(a.times(), a.Last.Local().Format(lastSeen), Printable(a.Host+a.Path))
-		why := a.Outcomes.String()
+		outcomes := a.Outcomes.String()
 		if a.Query {
-			why += "; with a query"
+			outcomes += "; with a query"
 		}
 		if a.LastLink != "" {
-			why += "; on " + Printable(a.LastLink)
+			outcomes += "; on " + Printable(a.LastLink)
 		}
-		row("", "", why)
+		row("", "", outcomes)
 	}
 	if more := len(chosen) - len(shown); more > 0 {
 		fmt.Fprintf(b, "... and %d more\n", more)

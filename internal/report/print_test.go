@@ -77,12 +77,15 @@ No known link: typed, bookmarked, fetched by a program, or asked for by a scanne
 	if got, want := text(t, r, "host", "b.test"), inAll(head+own)+"No address matches.\n"+inAll(none)+"No address matches.\n"+full; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	if got := text(t, Report{Since: seen, Partial: true}); got != "0 404s in all since 2026-01-02 03:04:05\nThe report is partial: a limit or a filter left addresses out.\n" {
+		t.Errorf("of a partial report, got %q", got)
+	}
 	if got := text(t, Report{Since: seen}); got != "0 404s since 2026-01-02 03:04:05\n" {
 		t.Errorf("where nothing was missed, got %q", got)
 	}
 }
 
-// hostile is what no Caddy says.
+// hostile is what no Caddy writes.
 const hostile = "\x1b[2J\r\n\t\x7f\u009b31m\u202e\xff\x00"
 
 func TestTextDoesNothingToTheTerminal(t *testing.T) {
@@ -93,7 +96,7 @@ func TestTextDoesNothingToTheTerminal(t *testing.T) {
 	}
 }
 
-// TestNoCellIsAFormula has what a spreadsheet could compute, even one that splits a line at semicolons.
+// TestNoCellIsAFormula covers what a spreadsheet could compute, even one that splits lines at semicolons.
 func TestNoCellIsAFormula(t *testing.T) {
 	r := Report{Addresses: []Address{
 		{Link: Own, Host: "=1+1", Path: "/x;=1+1,\"", Query: true, Count: 7, Overcount: 1, Outcomes: Outcomes{1, 2, 3, 0, 0}, LastLink: "https://-2+3/;=1", First: at(1).Add(time.Millisecond), Last: at(2)},

@@ -1,8 +1,6 @@
 // Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a [Miss] at
 // a time, in memory that is bounded whatever clients send. What it has counted is a [Report]: in JSON, as text for a
 // terminal, or in CSV. Reports of many counters become one with [Merge], and a [Filter] chooses addresses of it.
-//
-// The package does not import net/http or Caddy.
 package report
 
 import (
@@ -13,16 +11,18 @@ import (
 	"time"
 )
 
-// Outcome is what came back for a missing address.
+// Outcome is what a request for a missing address counts as: the first three are the cause of a page.
 type Outcome uint8
 
 const (
 	Unanswered  Outcome = iota // no handler answered
 	Error                      // a handler returned an error with status 404
 	Response                   // the page took the place of a 404 response
-	Passed                     // a 404 response that passes
-	Replaceable                // a 404 response that passes, but for dry_run or `replace none` alone
+	Passed                     // a 404 response passed
+	Replaceable                // a 404 response that passed only because of dry_run or `replace none`
 	NumOutcomes
+
+	NumCauses = Passed
 )
 
 var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}

@@ -4,21 +4,28 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// Backend starts a backend that speaks HTTP/1.1, until the test ends.
-func Backend(t testing.TB, h http.HandlerFunc) (addr string) {
+// Backend starts a backend until the test ends. It speaks HTTP/1.1, or what the options say.
+func Backend(t testing.TB, h http.HandlerFunc, options ...func(*http.Server)) (addr string) {
 	t.Helper()
-	srv := httptest.NewServer(h)
+	srv := httptest.NewUnstartedServer(h)
+	for _, set := range options {
+		set(srv.Config)
+	}
+	srv.Start()
 	t.Cleanup(srv.Close)
 	return srv.Listener.Addr().String()
 }
@@ -26,16 +33,13 @@ func Backend(t testing.TB, h http.HandlerFunc) (addr string) {
 // H2CBackend starts a backend that speaks HTTP/2 in clear text, until the test ends.
 func H2CBackend(t testing.TB, h http.HandlerFunc) (addr string) {
 	t.Helper()
-	srv := httptest.NewUnstartedServer(h)
-	srv.Config.Protocols = new(http.Protocols)
-	srv.Config.Protocols.SetUnencryptedHTTP2(true)
-	srv.Start()
-	t.Cleanup(srv.Close)
-	return srv.Listener.Addr().String()
+	return Backend(t, h, func(srv *http.Server) {
+		srv.Protocols = new(http.Protocols)
+		srv.Protocols.SetUnencryptedHTTP2(true)
+	})
 }
 
-// AcceptTCP starts a server that passes each connection to a function, until the test ends. It closes a connection
-// when the function returns, and all that are left when the test ends.
+// AcceptTCP starts a server that passes each connection to a function, and closes it when the function returns or the test ends.
 func AcceptTCP(t testing.TB, serve func(net.Conn)) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +69,7 @@ func AcceptTCP(t testing.TB, serve func(net.Conn)) (addr string) {
 	return ln.Addr().String()
 }
 
-// FastCGI starts a FastCGI responder, as PHP is one, until the test ends.
+// FastCGI starts a FastCGI responder, such as PHP, until the test ends.
 func FastCGI(t testing.TB, h http.HandlerFunc) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,10 +88,40 @@ var filler = bytes.Repeat([]byte{'x'}, 32<<10)
 
 func (Endless) Read(p []byte) (int, error) { return copy(p, filler), nil }
 
-// MissingPage is a backend that answers every request with a 404 page of its own. The path says what kind of page. One that
-// is not below is a page without content.
+// Recording is a 404 of a real application, as it went through a Caddy to a real client.
+type Recording struct {
+	Application, Client, Method, Target string
+	Request, Response                   http.Header
+	BodyBytes                           int64  `json:"body_bytes"`
+	BodyBegins                          string `json:"body_begins"`
+}
+
+// Recordings returns all of them. The working directory has to be that of the repository.
+var Recordings = sync.OnceValue(func() (all []Recording) {
+	content, err := os.ReadFile("integration/testdata/404s.json")
+	if err == nil {
+		err = json.Unmarshal(content, &all)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return all
+})
+
+// Replay sends the response, with a field that no page has.
+func (r Recording) Replay(w http.ResponseWriter) {
+	maps.Copy(w.Header(), r.Response)
+	w.Header().Set("Content-Location", "/recorded")
+	w.WriteHeader(http.StatusNotFound)
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, r.BodyBegins)
+		_, _ = io.CopyN(w, Endless{}, r.BodyBytes-int64(len(r.BodyBegins)))
+	}
+}
+
+// MissingPage is a backend that answers every request with a 404 page. The path says which; any other page is empty.
 func MissingPage(w http.ResponseWriter, r *http.Request) {
-	// Not to answer early: reverse_proxy would read a body of unknown length and close it at the same time.
+	// or reverse_proxy would read a body of unknown length and close it at the same time
 	_, _ = io.Copy(io.Discard, r.Body)
 
 	h := w.Header()
@@ -125,12 +159,12 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, theirs)
 		flush()
 		h.Set("X-Announced", "1")
-	case "/unannounced-trailers": // with one that is not
+	case "/unannounced-trailers": // with an unannounced one
 		begin()
 		io.WriteString(w, theirs)
 		flush()
 		h.Set(http.TrailerPrefix+"X-Unannounced", "1")
-	case "/both-trailers": // with one of each, and nothing else
+	case "/both-trailers": // with one of each, and no body
 		begin("Trailer", "X-Announced")
 		flush()
 		h.Set("X-Announced", "1")
@@ -148,10 +182,10 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 		h.Del("Link")
 		begin()
 		io.WriteString(w, theirs)
-	case "/medium": // which is drained
+	case "/medium": // drained to its end
 		begin("Content-Length", fmt.Sprint(200<<10))
 		io.CopyN(w, Endless{}, 200<<10)
-	case "/large": // which is not
+	case "/large": // not drained to its end
 		begin("Content-Length", fmt.Sprint(1<<30))
 		if !isHEAD {
 			io.CopyN(w, Endless{}, 1<<30)

@@ -9,9 +9,9 @@
 // Caddy listens on the loopback interface, on ports that the kernel chooses, and stops when the test ends. A process
 // runs one Caddy at a time, so tests that start one cannot run in parallel. Their subtests can.
 //
-// The package registers Caddy's standard modules and two of its own, which let a test handle requests ([Directive])
-// and read the logs ([Logs]). It does not import not_found, whose own tests use it: what a page must be is written
-// down here a second time, and read with parsers that the module does not use.
+// The package registers Caddy's standard modules and one more, which lets a test handle requests ([Directive]). It does not import
+// not_found, whose tests import it: it knows the page from its specification, and reads it with parsers that the module does not
+// use.
 package testcaddy
 
 import (
@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	timeout  = 10 * time.Second // for what happens soon, unless the test has found a bug
-	patience = 40 * time.Second // for whole exchanges, which on a busy machine may take their time
+	timeout  = 10 * time.Second // for what happens soon
+	patience = 40 * time.Second // for whole exchanges, on a busy machine
 )
 
 // Server is a running Caddy. As a client, it speaks HTTP/1.1 in clear text.
@@ -61,10 +61,8 @@ func StartQuiet(t testing.TB, sites string, options ...string) *Server {
 	return StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\noutput discard\nlevel FATAL\n}")...)))
 }
 
-// StartSites runs a Caddy with a site for each test case, by the name of the case, and returns the sites' hosts by
-// the same names. A site that does not have not_found somewhere has it before its directives. All write the cause of a
-// page to the access log.
-// The preamble stands before the sites.
+// StartSites runs a Caddy with a site for each test case, and returns the hosts by the cases' names. A site without not_found
+// gets it before its directives. All sites log the cause of a page. The preamble comes before the sites.
 func StartSites(t testing.TB, preamble string, sites map[string]string) (s *Server, hosts map[string]string) {
 	t.Helper()
 	caddyfile := preamble
@@ -102,8 +100,8 @@ func (s *Server) Reload(t testing.TB, config []byte) {
 	s.Client = HTTP11(t, s.Addr)
 }
 
-// Admin returns a global option that has the admin API listen, and the address on which it does. It is called before Caddy
-// is started, and stops the API when the test ends.
+// Admin returns a global option that turns on the admin API, and its address. Call it before Caddy starts; it stops the API when
+// the test ends.
 func Admin(t testing.TB) (option, addr string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -116,8 +114,7 @@ func Admin(t testing.TB) (option, addr string) {
 	return "admin " + addr, addr
 }
 
-// Caddyfile returns a Caddyfile with the given sites and global options. What it configures does not outlive the
-// test, and only this machine can reach it.
+// Caddyfile returns a Caddyfile with the given sites and global options. Nothing of it is stored, and only this machine reaches it.
 func Caddyfile(sites string, options ...string) string {
 	return `{
 	admin off
@@ -177,7 +174,7 @@ func awaitTLS(t testing.TB, addr, host string) {
 	t.Fatal(err)
 }
 
-// TempFile writes a file to a folder of its own, and returns its path.
+// TempFile writes a file to a new folder, and returns its path.
 func TempFile(t testing.TB, name, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Client sends requests to one Caddy, whatever host they are for. It follows no redirects, and fails if an exchange takes
-// longer than anything should.
+// Client sends requests to one Caddy, whatever host they are for. It follows no redirects, and times out.
 type Client struct {
 	Name   string // the version of HTTP, as in http.Response.Proto, or more than that if two clients speak it
 	Scheme string
@@ -50,8 +49,7 @@ func (c *Client) Send(t testing.TB, req *http.Request) Response {
 	return ReadBody(t, res, req.Method+" "+req.URL.String())
 }
 
-// Connect opens a connection to Caddy until the test ends. What blocks on it for longer than anything should take
-// fails.
+// Connect opens a connection with a deadline to Caddy, until the test ends.
 func (s *Server) Connect(t testing.TB) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Addr)
@@ -65,36 +63,21 @@ func (s *Server) Connect(t testing.TB) net.Conn {
 	return conn
 }
 
-// Raw sends a request byte for byte, over a connection of its own, and reads one response. The method says how,
-// because the response to HEAD has no body.
-func (s *Server) Raw(t testing.TB, method, request string) Response {
-	t.Helper()
-	res, conn := s.raw(t, method, request)
-	conn.Close()
-	return res
-}
-
-// Only sends a request byte for byte, which must have Connection: close, and checks that one response comes back and
-// nothing else.
+// Only sends a request byte for byte, over its own connection. The request must have Connection: close. One response comes back,
+// which has no body if the method is HEAD, and nothing else.
 func (s *Server) Only(t testing.TB, method, request string) Response {
 	t.Helper()
-	res, conn := s.raw(t, method, request)
-	defer conn.Close()
-	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
-		t.Errorf("%.200q: after the response there is %.200q, %v", request, rest, err)
-	}
-	return res
-}
-
-// raw also returns what follows the response.
-func (s *Server) raw(t testing.TB, method, request string) (Response, io.ReadCloser) {
-	t.Helper()
 	conn := s.Connect(t)
+	defer conn.Close()
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(conn)
-	return ReadResponse(t, r, method, fmt.Sprintf("%.200q", request)), closing{r, conn.Close}
+	res := ReadResponse(t, r, method, fmt.Sprintf("%.200q", request))
+	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+		t.Errorf("%.200q: after the response there is %.200q, %v", request, rest, err)
+	}
+	return res
 }
 
 // Response is a response that was read to its end.
@@ -103,7 +86,7 @@ type Response struct {
 	Content string
 }
 
-// ReadResponse reads the response to a request. The failure message says what request it was.
+// ReadResponse reads the response to a request. A failure names the request by what.
 func ReadResponse(t testing.TB, r *bufio.Reader, method, what string) Response {
 	t.Helper()
 	res, err := http.ReadResponse(r, &http.Request{Method: method})
@@ -113,7 +96,7 @@ func ReadResponse(t testing.TB, r *bufio.Reader, method, what string) Response {
 	return ReadBody(t, res, what)
 }
 
-// ReadBody reads the body of a response. The failure message says what request it answers.
+// ReadBody reads the body of a response. A failure names the request by what.
 func ReadBody(t testing.TB, res *http.Response, what string) Response {
 	t.Helper()
 	defer res.Body.Close()

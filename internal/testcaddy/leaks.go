@@ -8,13 +8,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// CheckGoroutines fails a test that leaves goroutines behind. It is called before anything is started, so that it looks for
-// what is left after everything was stopped.
+// CheckGoroutines fails a test that leaks goroutines. Call it before anything starts, so that it checks after everything stopped.
 func CheckGoroutines(t testing.TB) {
 	t.Helper()
 	ignored := []goleak.Option{
 		goleak.IgnoreCurrent(),
-		// Where Caddy makes a certificate, it sleeps for five seconds before it finds that the lock was released.
+		// it sleeps for five seconds before it sees that a certificate's lock is released
 		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
 	}
 	t.Cleanup(func() {

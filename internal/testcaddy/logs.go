@@ -1,24 +1,17 @@
 package testcaddy
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
-	"strconv"
-	"sync"
+	"os"
 	"testing"
 	"time"
-
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Logs holds what a Caddy logs.
+// Logs is what a Caddy logs to a file.
 type Logs struct {
-	Output string // the line of a log block that has Caddy write here
-
-	mu      sync.Mutex
-	entries []Entry
+	Output string // the lines of a log block that write there
+	file   string
 }
 
 // Entry is an entry of a log, as it is in JSON.
@@ -33,31 +26,22 @@ func (e Entry) Host() string {
 
 // NewLogs returns logs that a Caddyfile can have Caddy write to, until the test ends.
 func NewLogs(t testing.TB) *Logs {
-	l := new(Logs)
-	name := fmt.Sprintf("%s %p", t.Name(), l)
-	l.Output = "output test " + strconv.Quote(name)
-	logsByName.Store(name, l)
-	t.Cleanup(func() { logsByName.Delete(name) })
-	return l
-}
-
-// Write adds an entry, which is a line of JSON.
-func (l *Logs) Write(line []byte) (int, error) {
-	var e Entry
-	if err := json.Unmarshal(line, &e); err != nil {
-		panic(fmt.Sprintf("log line %q: %v", line, err))
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.entries = append(l.entries, e)
-	return len(line), nil
+	file := TempFile(t, "log", "")
+	return &Logs{"output file " + file + " {\nroll_disabled\n}", file}
 }
 
 // Select returns the entries so far for which a function returns true.
-func (l *Logs) Select(_ testing.TB, match func(Entry) bool) (entries []Entry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.entries {
+func (l *Logs) Select(t testing.TB, match func(Entry) bool) (entries []Entry) {
+	t.Helper()
+	content, err := os.ReadFile(l.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(content[:bytes.LastIndexByte(content, '\n')+1]) { // the rest is being written
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("log line %q: %v", line, err)
+		}
 		if match(e) {
 			entries = append(entries, e)
 		}
@@ -89,47 +73,3 @@ func (l *Logs) wait(t testing.TB, n int, message string, match func(Entry) bool)
 	}
 	return entries
 }
-
-var logsByName sync.Map
-
-// logWriter is the module that writes to Logs.
-type logWriter struct {
-	Name string `json:"name"`
-}
-
-func init() {
-	caddy.RegisterModule(logWriter{})
-}
-
-func (logWriter) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "caddy.logging.writers.test", New: func() caddy.Module { return new(logWriter) }}
-}
-
-func (w *logWriter) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // consume writer name
-	if !d.AllArgs(&w.Name) {
-		return d.ArgErr()
-	}
-	return nil
-}
-
-func (w *logWriter) String() string    { return w.Name }
-func (w *logWriter) WriterKey() string { return w.Name }
-
-func (w *logWriter) OpenWriter() (io.WriteCloser, error) {
-	l, ok := logsByName.Load(w.Name)
-	if !ok {
-		return nil, fmt.Errorf("no logs %q", w.Name)
-	}
-	return nopCloser{l.(*Logs)}, nil
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
-
-// Interface guards
-var (
-	_ caddy.WriterOpener    = (*logWriter)(nil)
-	_ caddyfile.Unmarshaler = (*logWriter)(nil)
-)

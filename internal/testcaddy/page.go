@@ -71,7 +71,7 @@ type Fields struct {
 	Footer  string `xml:"footer" json:"footer"`
 }
 
-// FieldsOf reads a page in any representation, and checks what holds for every page.
+// FieldsOf reads a page in any representation, and checks what every page has in common.
 func FieldsOf(t testing.TB, res Response) (f Fields) {
 	t.Helper()
 	res.WantHeader(t, "X-Content-Type-Options", "nosniff")

@@ -10,16 +10,15 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 )
 
-// StartAllProtocols runs a Caddy with the given sites, by their hosts, and returns a client for each version of HTTP.
-//
-// The sites are served in clear text and over TLS. The port for TLS was free a moment ago, but is not of the kernel's
-// choice, because Caddy would not say which UDP port it was given for HTTP/3.
+// StartAllProtocols runs a Caddy with the given sites, by their hosts, in clear text and over TLS, and returns a client for each
+// version of HTTP. The test chooses the port for TLS, because Caddy does not tell which UDP port it has for HTTP/3.
 func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Client) {
 	t.Helper()
 	port := FreePort(t)
@@ -44,22 +43,14 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	return s, s.Clients(t)
 }
 
-// Clients returns a client for each version of HTTP to a Caddy that [StartAllProtocols] runs. They share no connections
-// with others.
+// Clients returns new clients of a Caddy that [StartAllProtocols] runs.
 func (s *Server) Clients(t testing.TB) []*Client {
-	return []*Client{HTTP10(s.Addr), HTTP11(t, s.Addr), H2C(t, s.Addr), HTTP2(t, s.addrTLS), HTTP3(t, s.addrTLS)}
+	return []*Client{Once(s.Addr, "HTTP/1.0"), HTTP11(t, s.Addr), H2C(t, s.Addr), HTTP2(t, s.addrTLS), HTTP3(t, s.addrTLS)}
 }
 
-// HTTP10 returns a client that speaks HTTP/1.0, with a connection for each request.
-func HTTP10(addr string) *Client {
-	return newClient("HTTP/1.0", "http", http1{addr, "HTTP/1.0"})
-}
-
-// HTTP11Once returns a client that speaks HTTP/1.1 as curl does: with a connection for each request, which it does not
-// announce. It closes the connection with the body of the response, even where there is more to come.
-func HTTP11Once(addr string) *Client {
-	return newClient("HTTP/1.1", "http", http1{addr, "HTTP/1.1"})
-}
+// Once returns a client that speaks HTTP/1.0, or HTTP/1.1 as curl does: it uses a connection once, without Connection: close, and
+// closes it with the body of the response, even if more is to come.
+func Once(addr, version string) *Client { return newClient(version, "http", http1{addr, version}) }
 
 // HTTP11 returns a client that speaks HTTP/1.1 in clear text.
 func HTTP11(t testing.TB, addr string) *Client {
@@ -112,7 +103,9 @@ func transportTo(t testing.TB, addr string, speak func(*http.Protocols, bool)) *
 	return transport
 }
 
-// FreePort returns a port that is free for both TCP and UDP.
+var takenPorts sync.Map
+
+// FreePort returns a port that is free for both TCP and UDP, and each one once.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -125,15 +118,16 @@ func FreePort(t testing.TB) string {
 		ln.Close()
 		if err == nil {
 			udp.Close()
-			return strconv.Itoa(port)
+			if _, isTaken := takenPorts.LoadOrStore(port, true); !isTaken {
+				return strconv.Itoa(port)
+			}
 		}
 	}
 	t.Fatal("no port is free for both TCP and UDP")
 	return ""
 }
 
-// http1 is a transport to one address that has a connection for each request. It speaks HTTP/1.0, too, which net/http's
-// own does not.
+// http1 is a transport with a connection for each request. It speaks HTTP/1.0, too, unlike net/http's.
 type http1 struct{ addr, version string }
 
 func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -167,7 +161,7 @@ func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// closing is a body that closes its connection, and does not read what is left of itself before.
+// closing is a body that closes its connection without reading the rest.
 type closing struct {
 	io.Reader
 	close func() error

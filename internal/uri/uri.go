@@ -35,11 +35,10 @@ var (
 	hexBytes    = BytesOf(Digits + "abcdefABCDEF")
 )
 
-// EncodePath returns a path with every byte percent-encoded that a path cannot have (RFC 3986, section 3.3). What is
-// percent-encoded already stays as it is.
+// EncodePath is Encode for a path (RFC 3986, section 3.3).
 func EncodePath(path string) string { return Encode(path, &pathBytes) }
 
-// EncodeTarget is EncodePath for a path with a query.
+// EncodeTarget is Encode for a path with a query.
 func EncodeTarget(target string) string { return Encode(target, &targetBytes) }
 
 // Encode returns s with every byte percent-encoded that is not allowed. What is percent-encoded already stays as it is.

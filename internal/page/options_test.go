@@ -1,0 +1,57 @@
+package page
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestMistakesAreRefused covers values that break the rule of their option.
+func TestMistakesAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		check    func(string) error
+		mistakes map[string]string
+	}{
+		{CheckContextPath, map[string]string{
+			`app`:       `"app" does not begin with a slash; write it as in "/app"`,
+			`/my app?x`: `"/my app?x" has characters that the path of a URL cannot have; percent-encode them, as in "/my%20app%3Fx"`,
+		}},
+		{CheckBaseURL, map[string]string{
+			`www.example.com`:               `"www.example.com" is not an absolute http or https URL with a host; write it as in https://www.example.com`,
+			`ftp://example.com`:             `"ftp://example.com" is not an absolute http or https URL`,
+			`https:///x`:                    `is not an absolute http or https URL with a host`,
+			`https://:8443`:                 `is not an absolute http or https URL with a host`,
+			`https://me:secret@example.com`: `"https://me:xxxxx@example.com" has user information`,
+			`https://example.com/?`:         `has a query or a fragment; leave it out`,
+			`https://example.com/#x`:        `has a query or a fragment; leave it out`,
+			`https://example.com/my app`:    `percent-encode them, as in "https://example.com/my%20app"`,
+			`https://example.com/[x]`:       `percent-encode them, as in "https://example.com/%5Bx%5D"`,
+			`https://example.com:x`:         `is not a URL: `,
+			`https://[::1]:65536`:           `has the port 65536; a port is a number from 1 to 65535`,
+			`https://example.com:0`:         `has the port 0; a port is a number from 1 to 65535`,
+		}},
+		{CheckURI, map[string]string{
+			`ftp://a.test/x`:                  `"ftp://a.test/x" is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}`,
+			`www.example.com/x`:               `"www.example.com/x" is neither a path nor an absolute http or https URL`,
+			`https:///x`:                      `"https://" is not an absolute http or https URL with a host`,
+			`https://me:secret@example.com#x`: `"https://me:xxxxx@example.com" has user information, which every visitor would see; leave it out`,
+			`/x#top`:                          `"/x#top" has a fragment, which no client sends; leave it out`,
+			`https://example.com/my app?x`:    `"https://example.com/my app?x" has characters that a URL cannot have; percent-encode them, as in "https://example.com/my%20app?x"`,
+			`/<b>`:                            `percent-encode them, as in "/%3Cb%3E"`,
+		}},
+		{CheckLine, map[string]string{
+			" \t":          `" \t" is blank; write one line of text, or leave the option out`,
+			"one\ntwo":     `"one\ntwo" is not one line of text; leave out line breaks and control characters`,
+			"one\u2028two": `is not one line of text`,
+		}},
+		{func(s string) error { return CheckFormats(strings.Fields(s)) }, map[string]string{
+			"yaml":           `unknown format "yaml"; the formats are text, html, markdown, json, problem, xml`,
+			"html text html": `html is given twice; give each format once`,
+		}},
+	} {
+		for value, want := range tt.mistakes {
+			if err := tt.check(value); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: got the error\n%v\nwant one with\n%s", value, err, want)
+			}
+		}
+	}
+}
