@@ -50,8 +50,8 @@ func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (
 	return r, nil
 }
 
-// measureGroup loads all sites of a group at once, in each round with one load after the other. It returns the CPU times
-// per request, in µs, by load and site. The servers end with it, so that they don't disturb the next group.
+// measureGroup loads all sites of a group at once, with each load in each round. It returns the CPU times per request, in µs, by
+// load and site. The servers end with it, so as not to disturb the next group.
 func (b *bench) measureGroup(ctx context.Context, g *group, rounds int, d time.Duration) (map[string][][]float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,8 +91,7 @@ func (b *bench) measureGroup(ctx context.Context, g *group, rounds int, d time.D
 	return samples, nil
 }
 
-// load loads a site for a while, and compares every response with the one that it has to be. It returns the CPU time of
-// the server, in µs per request.
+// load loads a site for a while, and checks every response. It returns the CPU time of the server, in µs per request.
 func load(ctx context.Context, s *runningSite, l loading, footer string, d time.Duration) (float64, error) {
 	base := s.plain()
 	if l.protocol == http2 {
@@ -120,7 +119,7 @@ func load(ctx context.Context, s *runningSite, l loading, footer string, d time.
 			}
 			clients[i] = s.http2Client(shared, base)
 		}
-		if err := s.exchange(clients[i], body); err != nil { // so that what a connection costs is not measured
+		if err := s.exchange(clients[i], body); err != nil { // or the cost of connecting would be measured
 			return 0, err
 		}
 	}
@@ -191,7 +190,7 @@ func (s *runningSite) http2Client(transport *http.Transport, base string) client
 	}
 }
 
-// exchange sends a request, and compares the response. body is what it has to be for the group's target.
+// exchange sends a request, and checks the response. body is the one for the group's target.
 func (s *runningSite) exchange(c client, body string) error {
 	target := s.group.target
 	if s.group.many {

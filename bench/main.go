@@ -6,11 +6,10 @@
 // core 1, together with the upstream. The tables are Markdown. What handlers take in one process is measured by the
 // module's Go benchmarks.
 //
-// Each site of a group is a server of its own, and all of them are loaded at once: what else the machine does, and how
-// fast its core is just then, is the same for all, and the ratios of a short round are good to a few per cent.
+// Each site of a group is its own server, and all are loaded at once, so that whatever else the machine does affects them alike.
 //
-// The groups page, replace and pass compare ways to do the same work. The group scale finds out what the report costs, with
-// up to 1,000 connections that ask for addresses that it knows and for a flood of new ones.
+// The groups page, replace and pass compare ways to do the same work. The group scale measures what the report costs, with up to
+// 1,000 connections that ask for known addresses and for a flood of new ones.
 package main
 
 import (

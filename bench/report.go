@@ -80,8 +80,8 @@ func newFigures(times, reference []float64) (f figures) {
 	return f
 }
 
-// medianOf returns the median and its standard error, as it is for a normal distribution. That is estimated from the
-// median absolute deviation, which a few disturbed rounds don't change.
+// medianOf returns the median and its standard error for a normal distribution, estimated from the median absolute deviation,
+// which a few disturbed rounds do not change.
 func medianOf(values []float64) (median, standardError float64) {
 	middle := func(values []float64) float64 {
 		sorted := slices.Sorted(slices.Values(values))

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// bench is what all servers share.
+// bench is shared by all servers.
 type bench struct {
 	dir      string // of all files
 	caddy    string // the program
@@ -46,7 +46,7 @@ func newBench(ctx context.Context) (*bench, error) {
 	return b, b.writeCertificate()
 }
 
-// footer is that of the page.
+// footer is the page's.
 func (b *bench) footer() string { return "Powered by Caddy " + b.version }
 
 // certificate is the file of the certificate and its key.

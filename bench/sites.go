@@ -19,8 +19,8 @@ type group struct {
 	sites       []site
 }
 
-// The first site of a group is the reference; the second is identical to it, so that the noise stands beside the
-// figures. The third has not_found, which is also compared with the fourth.
+// The first site of a group is the reference. The second is identical, to show the noise. The third has not_found, and is also
+// compared with the fourth.
 const reference, control, ours, peer = 0, 1, 2, 3
 
 // loading is a way to load a site.
@@ -46,8 +46,7 @@ type site struct {
 // chrome is the Accept of Chrome.
 const chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
 
-// pageBody is the page of not_found in text, which a client gets that sends no Accept. Every site that answers with
-// a page sends this one.
+// pageBody is the page in text, as a client without Accept gets it from every site that answers with a page.
 func pageBody(method, uri, footer string) string {
 	return fmt.Sprintf("HTTP ERROR 404 No endpoint %[1]s /missing.html.\nURI: %[2]s\nSTATUS: 404\nMESSAGE: No endpoint %[1]s /missing.html.\n%[3]s\n",
 		method, uri, footer)
