@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -105,22 +106,24 @@ func transportTo(t testing.TB, addr string, speak func(*http.Protocols, bool)) *
 
 var takenPorts sync.Map
 
-// FreePort returns a port that is free for both TCP and UDP, and each one once.
+// FreePort returns a port that is free for both TCP and UDP, and each one once. It is below those that systems choose themselves,
+// so that no other listener or connection gets it meanwhile.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		port := strconv.Itoa(20000 + rand.IntN(10000))
+		tcp, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		port := ln.Addr().(*net.TCPAddr).Port
-		udp, err := net.ListenPacket("udp", ln.Addr().String())
-		ln.Close()
-		if err == nil {
-			udp.Close()
-			if _, isTaken := takenPorts.LoadOrStore(port, true); !isTaken {
-				return strconv.Itoa(port)
-			}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		tcp.Close()
+		if err != nil {
+			continue
+		}
+		udp.Close()
+		if _, isTaken := takenPorts.LoadOrStore(port, true); !isTaken {
+			return port
 		}
 	}
 	t.Fatal("no port is free for both TCP and UDP")
