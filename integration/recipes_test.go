@@ -358,7 +358,7 @@ func (s *staged) serveReport(t *testing.T, method string) (r report.Report) {
 // report returns what was counted, once it is what it has to be, or nothing more comes.
 func (s *staged) report(t *testing.T, want string) (got string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		var counted []string
 		for _, a := range s.serveReport(t, http.MethodGet).Addresses {
 			counted = append(counted, a.Host+a.Path+" "+a.Outcomes.String())
