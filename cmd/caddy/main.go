@@ -1,5 +1,4 @@
-// Command caddy is Caddy with its standard modules and not_found, to try the module from a checkout. For
-// production, build with xcaddy, which also sets the version.
+// Command caddy is Caddy with its standard modules and not_found, built from a checkout.
 package main
 
 import (
