@@ -49,7 +49,7 @@ func TestDocumentedCurlStartsOver(t *testing.T) {
 func TestDocumentedQuestions(t *testing.T) {
 	s := testcaddy.Start(t, "http://127.0.0.1:0 {\nnot_found\n}")
 	caddy := command(t)
-	here := strings.NewReplacer("sudo ", "", "$(pidof caddy)", strconv.Itoa(os.Getpid()), "caddy build-info", caddy.Path+" build-info",
+	here := strings.NewReplacer("sudo ", "", "$(pidof -s caddy)", strconv.Itoa(os.Getpid()), "caddy build-info", caddy.Path+" build-info",
 		"https://www.example.com/", "http://"+s.Addr+"/", "<address>", "http://"+s.Addr+"/x")
 	page := readFile(t, "../docs/no-page.md") + readFile(t, "../docs/applications.md")
 	for question, want := range map[string]string{`.* build-info .*`: "\tgithub.com/caddy-notfound/notfound", `curl .*text/html,.*`: "404 Not Found"} {
