@@ -108,7 +108,7 @@ func readManifest(file string) (xcaddy.Builder, error) {
 	return b, nil
 }
 
-// offerReplaced puts a proxy before the others that knows the modules which are replaced by a folder. xcaddy asks for
+// offerReplaced puts a proxy before the others that answers for the modules which a folder replaces. xcaddy asks for
 // their versions all the same, and a proxy may refuse a module that is not published, which ends the build. An empty
 // list of versions says that there is only the replacement.
 func offerReplaced(ctx context.Context, b xcaddy.Builder, proxy string) error {

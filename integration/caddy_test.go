@@ -28,7 +28,7 @@ func TestWhatCaddyDoes(t *testing.T) {
 	})
 	const intercept, gone = "intercept {\n@gone status 410\nhandle_response @gone {\n", "\n}\n}\n"
 	cases := map[string]struct{ site, want string }{
-		// isUnhandled, isUnanswered, reachedEnd and setHandled
+		// isUnhandled, isUnanswered, cause and setHandled
 		"GET the end of the chain":  {"OBSERVER", " unhandled"},
 		"GET the end within handle": {"OBSERVER\nhandle {\nrespond /other no\n}", " unhandled"},
 		"GET an empty response":     {"OBSERVER\nrespond 200", "WriteHeader 200"},
@@ -36,17 +36,17 @@ func TestWhatCaddyDoes(t *testing.T) {
 		// isBareStatus and handledError
 		"GET the end of the routes of a 404": {"error 404\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 404"},
 		"GET the end of the routes of a 500": {"error 500\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 500"},
-		// isIntercepted, reachedEnd and isDecided
+		// isIntercepted, cause and isDecided
 		"GET intercept takes a response": {"route {\nOBSERVER\n" + intercept + "respond own" + gone + "respond 410\n}", "WriteHeader 200 Content-Type intercepted:410"},
 		"GET within its response route":  {intercept + "OBSERVER" + gone + "respond 410", " intercepted:410"},
 		"GET intercept takes none":       {"route {\nOBSERVER\n" + intercept + gone + "respond 200\n}", "WriteHeader 200"},
-		// isUnanswered
+		// judge and isUnanswered
 		"GET intercept of no answer":  {"route {\nOBSERVER\n" + intercept + gone + "}", "WriteHeader 0 unhandled intercepted:0"},
 		"GET templates of no answer":  {"route {\nOBSERVER\ntemplates\n}", "WriteHeader 200 Content-Length unhandled"},
 		"HEAD templates of no answer": {"route {\nOBSERVER\ntemplates\n}", "WriteHeader 200 unhandled"},
 		// restoreSiteHeader
 		"GET a backend without Server": {"OBSERVER\nreverse_proxy " + app, "WriteHeader 200 -Server Content-Length Via"},
-		// serve
+		// callNext
 		"GET a backend that breaks off": {"OBSERVER\nrewrite /breaks\nreverse_proxy " + app, "WriteHeader 404 -Server Via panicked"},
 	}
 	sites := make(map[string]string)

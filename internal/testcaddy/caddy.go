@@ -10,8 +10,8 @@
 // runs one Caddy at a time, so tests that start one cannot run in parallel. Their subtests can.
 //
 // The package registers Caddy's standard modules and one more, which lets a test handle requests ([Directive]). It does not import
-// not_found, whose tests import it: it knows the page from its specification, and reads it with parsers that the module does not
-// use.
+// not_found, whose tests import it: what it checks of the page is from the specification, and it reads the page with parsers that
+// the module does not use.
 package testcaddy
 
 import (
