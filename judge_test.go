@@ -36,7 +36,7 @@ func TestJSONPassesWhateverItsLabel(t *testing.T) {
 				r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, error(errMissing)))
 			}
 			err := h.ServeHTTP(w, r, script(steps))
-			if passes := w.Body.String() == tt.body; err != nil || passes != tt.passes || !passes && w.Header().Get("Cache-Control") != "no-store" {
+			if passes := w.Body.String() == tt.body; err != nil || passes != tt.passes || !passes && w.Result().Header.Get("Cache-Control") != "no-store" {
 				t.Errorf("%s, in an error route: %v: got %q, %v", name, inErrorRoute, w.Body, err)
 			}
 		}
