@@ -48,6 +48,10 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		} {
 			h.Set(field, value)
 		}
+		for field := range strings.FieldsSeq("Digest Repr-Digest Unencoded-Digest Memento-Datetime Alternates TCN MIME-Version OData-Version Preference-Applied " +
+			"Signature-Input Edge-Control Use-As-Dictionary No-Vary-Search Incremental SourceMap X-SourceMap X-LIGHTTPD-Send-File X-Reproxy-URL") {
+			h.Set(field, "theirs")
+		}
 		h["Set-Cookie"] = []string{"a=1", "b=2; Secure"}
 		h["Vary"] = []string{"Origin", "Cookie, accept-encoding"}
 		w.WriteHeader(http.StatusNotFound)
