@@ -1,8 +1,6 @@
 package notfound
 
-import (
-	"testing"
-)
+import "testing"
 
 // TestOneHandlerOfAGroupRuns has handlers of two groups and of none, and two chains of one request at once, as some mirrors
 // do. A handler that has ended is no longer in the way of another one of its group, and one that is running stays in the way.
