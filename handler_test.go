@@ -104,20 +104,20 @@ func TestReplaceModes(t *testing.T) {
 }
 
 // TestWhatWasDecidedIsForgotten has a handler between two not_found handlers call the next one twice, and discard its first
-// response.
+// response. The page is in JSON, which the outer one must not take for an application's.
 func TestWhatWasDecidedIsForgotten(t *testing.T) {
-	inner := provision(t, &Handler{Keep: []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Designed": {"*"}}}}})
+	inner := provision(t, &Handler{Formats: []string{"json"}, Keep: []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Designed": {"*"}}}}})
 	for name, tt := range map[string]struct {
 		designed    []bool // the responses
 		body, cause string
 	}{
 		"a page, then a response that passes": {[]bool{false, true}, "theirs", ""},
-		"a response that passes, then a page": {[]bool{true, false}, testcaddy.TextPage("GET", "http://a.test/x", ""), "response"},
+		"a response that passes, then a page": {[]bool{true, false}, "{", "response"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var repl *caddy.Replacer
 			rec := httptest.NewRecorder()
-			err := serve(provision(t, &Handler{Replace: replaceAll}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+			err := serve(provision(t, &Handler{}), rec, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
 				repl = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 				for i, designed := range tt.designed {
 					w := w
@@ -137,7 +137,7 @@ func TestWhatWasDecidedIsForgotten(t *testing.T) {
 				}
 				return nil
 			})
-			if cause, _ := repl.GetString(causePlaceholder); err != nil || rec.Body.String() != tt.body || cause != tt.cause {
+			if cause, _ := repl.GetString(causePlaceholder); err != nil || !strings.HasPrefix(rec.Body.String(), tt.body) || cause != tt.cause {
 				t.Errorf("got %q for the cause %q, %v", rec.Body, cause, err)
 			}
 		})
