@@ -44,13 +44,19 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 			flush_interval -1
 		}
 	}
-	handle_path /within/* {
+	handle /within/* {
+		encode
 		templates
 		intercept {
 			@teapot status 418
 			handle_response @teapot {
 				respond "a teapot"
 			}
+		}
+		uri strip_prefix /within
+		handle_path /around/* {
+			DRY
+			reverse_proxy APP
 		}
 		reverse_proxy APP
 	}
@@ -95,7 +101,7 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 		respond /other no
 	}`)
 	dry, without := strings.ReplaceAll(site, "DRY", dryRun), strings.ReplaceAll(site, "DRY", "")
-	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "not_found\n" + without, "dry.test": dryRun + "\n" + dry, "without.test": without})
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"with.test": "not_found\n" + strings.ReplaceAll(site, "DRY", "not_found"), "dry.test": dryRun + "\n" + dry, "without.test": without})
 
 	type exchange struct {
 		method, path string
@@ -118,7 +124,7 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/object", "/object-in-pieces", "/object-breaks"} { // of HEAD, the page
-		for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed", "/within"} {
+		for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed", "/within", "/within/around"} {
 			add(false, prefix+path, "GET")
 		}
 	}
