@@ -37,8 +37,8 @@ func (rw *responseWriter) miss(asked *page.Asked, address string, outcome report
 	switch m.Link = report.LinkOf(m.Referer, host, target, asked.Authority); {
 	case m.Link == report.None:
 		m.Referer = ""
-	case rw.isForProgram || !rw.request.client.isFollowed || !isOfLink(asked.Method), target == "/favicon.ico":
-		m.Link = report.None // nobody followed it; browsers ask for the icon unasked
+	case rw.isForProgram || !rw.request.client.isFollowed || !isOfLink(asked.Method) || target == "/favicon.ico":
+		m.Link = report.None // nobody followed it; browsers request the icon on their own
 	}
 	return m
 }

@@ -111,7 +111,9 @@ type addresses []Address
 func (all *addresses) UnmarshalJSON(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	_, _ = d.Token() // the bracket
+	if bracket, _ := d.Token(); bracket != json.Delim('[') {
+		return errors.New("the addresses are no list")
+	}
 	for d.More() {
 		var a Address
 		if err := d.Decode(&a); err != nil {

@@ -303,6 +303,7 @@ func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 		with(`"passed":0,`, `"passed":0,"kept":0,`):                                                    other + `json: unknown field "kept"`,
 		with(`"query":false`, `"fragment":false`):                                                      other + `json: unknown field "fragment"`,
 		with(`"link":"own"`, `"link":"mine"`):                                                          other + `link: "mine" is not a kind of link; it is own, other or none`,
+		`{"addresses":{}}`:                                                                             other + "the addresses are no list",
 		with(`"count":7`, `"count":-7`):                                                                other + "json: cannot unmarshal number -7",
 		with(`2026-01-02T03:04:01Z`, `\u001b[2J`):                                                      other + "parsing time",
 		with(`,"none":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0}}`, ``): other + "it lacks a kind of link",
