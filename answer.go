@@ -42,7 +42,7 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 // logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
 func (rw *responseWriter) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
 	replaced := zap.Skip()
-	if rw.replaced != nil {
+	if cause == report.Response {
 		replaced = zap.String("replaced_content_type", rw.replaced.header.Get("Content-Type"))
 	}
 	e.Write(
