@@ -83,8 +83,9 @@ func TestRecorded404s(t *testing.T) {
 					return nil
 				}))
 				passed := w.Body.String() == theirs.Body.String() && reflect.DeepEqual(w.Header(), theirs.Header())
-				if err != nil || passed != want {
-					t.Errorf("%s, to %s, replace %q: it passed: %v, %v, want %v", name, client, mode, passed, err, want)
+				isPage := w.Header().Get("Content-Location") == "" && strings.Contains(w.Body.String(), "HTTP ERROR 404") == (rec.Method != http.MethodHead)
+				if err != nil || passed != want || isPage == want {
+					t.Errorf("%s, to %s, replace %q: it passed: %v, it is the page: %v, %v, want it to pass: %v", name, client, mode, passed, isPage, err, want)
 				}
 			}
 		}
