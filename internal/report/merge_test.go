@@ -276,8 +276,8 @@ func TestParseTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// TestParseRefusesWhatItDoesNotKnow covers reports of other versions, and what is no report.
-func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
+// TestParseRefusesWhatIsNoReport covers reports of other versions, and what is no report.
+func TestParseRefusesWhatIsNoReport(t *testing.T) {
 	whole, err := json.Marshal(small)
 	if err != nil {
 		t.Fatal(err)
