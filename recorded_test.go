@@ -14,7 +14,8 @@ import (
 )
 
 // TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser, and to
-// a program that names no HTML. What is not in the list is replaced; with `replace all`, everything is.
+// a program that names no HTML. What is not in the list is replaced; with `replace all`, everything is. The
+// number of them is that of docs/applications.md.
 func TestRecorded404s(t *testing.T) {
 	const (
 		recorded = "recorded"
@@ -95,4 +96,5 @@ func TestRecorded404s(t *testing.T) {
 			t.Errorf("%s was not recorded", name)
 		}
 	}
+	between(t, "docs/applications.md", fmt.Sprintf(" %d of their 404s", len(testcaddy.Recordings())), "")
 }
