@@ -183,7 +183,7 @@ func withFields(want string, res testcaddy.Response) string {
 
 // staged is a Caddy with a recipe.
 type staged struct {
-	client *http.Client
+	client *testcaddy.Client
 	logs   *testcaddy.Logs
 }
 
@@ -253,7 +253,7 @@ func stage(t *testing.T, caddyfile string, down []string) *staged {
 		return new(net.Dialer).DialContext(ctx, network, ports[port])
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
-	s.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	s.client = &testcaddy.Client{HTTP: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	return s
 }
 
@@ -331,11 +331,7 @@ func (s *staged) ask(t *testing.T, method, url string, header http.Header) testc
 		t.Fatal(err)
 	}
 	req.Header = header
-	res, err := s.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return testcaddy.ReadBody(t, res, method+" "+url)
+	return s.client.Send(t, req)
 }
 
 // serveReport asks for the report as the admin API has it.

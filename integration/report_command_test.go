@@ -128,7 +128,6 @@ func TestReportCommand(t *testing.T) {
 			"address twice":    {[]string{"--address=" + s.admin, "--address=" + s.admin}, `is given twice, and would be counted twice; give it once`},
 			"a range of ports": {[]string{"--address=127.0.0.1:2019-2020"}, "is not the address of an admin API; name another one with --address"},
 			"no such file":     {[]string{link + "x"}, "reading a report: open " + link + "x"},
-			"link":             {[]string{"--link=any"}, `link: \"any\" is not a kind of link; it is own, other or none`},
 			"JSON and CSV":     {[]string{"--json", "--csv"}, "csv: it cannot be combined with --json; leave one of the two out"},
 			"a negative limit": {[]string{"--limit=-1"}, "limit: -1 is not a number of addresses; write --limit 20, or --limit 0 for all of them"},
 			"no report":        {[]string{config}, "the report in " + config + ": invalid character"},

@@ -35,9 +35,6 @@ func TestOneOfEachBlockTakesEffect(t *testing.T) {
 &(siblings) {
 	import page /docs/* /docs
 	import page * /named
-	handle /b {
-		respond b
-	}
 	error /fails 500
 	respond /elsewhere theirs 404
 }
@@ -84,7 +81,6 @@ http://errors.test:0 {
 			s.Get(t, "http://"+address).WantPage(t, "GET", "http://"+address, contextPath)
 		})
 	}
-	s.Get(t, "http://failing.test/b").Want(t, 200, "b")
 }
 
 // TestInnerOneDecides nests a not_found in a site's own, with other handlers between them. What the inner one lets pass also
