@@ -12,15 +12,6 @@ import (
 	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// state is the state of a response that the page does not replace.
-type state uint8
-
-const (
-	pending state = iota // nothing is sent
-	bare                 // the handled error's status came, and nothing else; only a dry run sends it
-	passed               // the next handler answers
-)
-
 // reason is why a 404 response passes.
 type reason uint8
 
@@ -52,9 +43,9 @@ func (r reason) countsAs() report.Outcome {
 // dry run it always is.
 func (rw *responseWriter) judge(status int) (isSent bool) {
 	switch {
-	case rw.replaced != nil || rw.state == bare:
+	case rw.replaced != nil:
 		return false // net/http takes the first status, too
-	case rw.state == passed:
+	case rw.isPassed:
 		return true
 	case status == 0 && rw.request.isUnhandled() && rw.handler.DryRun:
 		rw.countWithoutPage(report.Unanswered) // now, because net/http panics over it
@@ -66,14 +57,15 @@ func (rw *responseWriter) judge(status int) (isSent bool) {
 	case status == http.StatusOK && rw.isUnanswered():
 		return false
 	case status == http.StatusNotFound && rw.isBareStatus():
-		rw.state = bare
+		rw.replace(report.Error)
+		rw.replaced.isBare = true
 		return false
 	case status == http.StatusNotFound && !rw.passes404():
 		rw.replace(report.Response)
 		return false
 	}
 	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
-		rw.state = passed
+		rw.isPassed = true
 	}
 	return true
 }
@@ -181,10 +173,8 @@ func (rw *responseWriter) cause(err error) (cause report.Outcome, isPage bool) {
 	switch {
 	case rw.replaced != nil: // whatever the error is
 		return rw.replaced.cause, true
-	case rw.state == passed:
+	case rw.isPassed:
 		return 0, false
-	case rw.state == bare:
-		return report.Error, true
 	case route != nil && !isNotFound(route.err):
 		return 0, false
 	case isNotFound(err), err != nil && route != nil:

@@ -27,7 +27,7 @@ type responseWriter struct {
 	handler *Handler // its configuration
 	request request
 
-	state        state
+	isPassed     bool              // the next handler answers
 	reason       reason            // why a 404 response passes
 	isForProgram bool              // the 404 response is an answer for a program
 	mayBeJSON    bool              // the first bytes of its body decide
@@ -43,6 +43,7 @@ type responseWriter struct {
 // replacedResponse is what is left of a response that the page replaces.
 type replacedResponse struct {
 	cause     report.Outcome
+	isBare    bool        // the handled error's status alone, which only a dry run sends
 	isFlushed bool        // by the handler, before the body
 	header    http.Header // as it was when the response began
 	drained   int64       // bytes of the body
@@ -72,7 +73,7 @@ func (rw *responseWriter) callNext(next caddyhttp.Handler) error {
 	rw.handler.pages.ExpandRequestID(rw.request.replacer)
 	defer func() {
 		rw.decision.leave(rw)
-		if rw.replaced != nil {
+		if rw.replaced != nil && !rw.handler.DryRun {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				panic(p)
 			}
@@ -89,27 +90,36 @@ func (rw *responseWriter) WriteHeader(status int) {
 
 // begin makes a bare status a response, because more follows it.
 func (rw *responseWriter) begin() {
-	if rw.state == bare {
-		rw.request.errorRoute.header, rw.state = nil, pending
-		if rw.judge(http.StatusNotFound) && !rw.handler.DryRun {
-			rw.ResponseWriter.WriteHeader(http.StatusNotFound)
-		}
+	if held := rw.replaced; held != nil && held.isBare {
+		rw.request.errorRoute.header, rw.replaced = nil, nil
+		rw.withHeader(held.header, func() {
+			if rw.judge(http.StatusNotFound) && !rw.handler.DryRun {
+				rw.ResponseWriter.WriteHeader(http.StatusNotFound)
+			}
+		})
 	}
 }
 
 // resume sends what was held of a response that passes after all.
 func (rw *responseWriter) resume() {
-	held, header := rw.replaced, rw.Header()
-	trailers := maps.Clone(header)
-	maps.DeleteFunc(trailers, func(field string, values []string) bool { return slices.Equal(values, held.header[field]) })
-	clear(header)
-	maps.Copy(header, held.header)
+	held := rw.replaced
 	rw.replaced = nil
-	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
-	maps.Copy(header, trailers)
+	rw.withHeader(held.header, func() { rw.ResponseWriter.WriteHeader(http.StatusNotFound) })
 	if held.isFlushed { // or net/http would guess a Content-Type
 		_ = rw.FlushError()
 	}
+}
+
+// withHeader has a response begin with the header that was held. What the handler has changed since are its trailers.
+func (rw *responseWriter) withHeader(held http.Header, begin func()) {
+	header := rw.Header()
+	later := maps.Clone(header)
+	clear(header)
+	maps.Copy(header, held)
+	begin()
+	maps.DeleteFunc(header, func(field string, _ []string) bool { return held[field] != nil && later[field] == nil })
+	maps.DeleteFunc(later, func(field string, values []string) bool { return slices.Equal(values, held[field]) })
+	maps.Copy(header, later)
 }
 
 // A replaced body is drained, so that the connection to the upstream can be reused. The client waits meanwhile, so a
@@ -143,7 +153,7 @@ func (rw *responseWriter) Write(p []byte) (int, error) {
 		if rw.replaced != nil {
 			return rw.replaced.drain(len(p))
 		}
-		rw.state = passed
+		rw.isPassed = true
 	}
 	return rw.ResponseWriter.Write(p)
 }
@@ -156,7 +166,7 @@ func (rw *responseWriter) ReadFrom(r io.Reader) (int64, error) {
 	if rw.replaced != nil {
 		return io.Copy(struct{ io.Writer }{rw}, r) // without ReadFrom, which would call itself
 	}
-	rw.state = passed
+	rw.isPassed = true
 	return rw.ResponseWriterWrapper.ReadFrom(r)
 }
 
@@ -167,7 +177,7 @@ func (rw *responseWriter) FlushError() error {
 		rw.replaced.isFlushed = true
 		return nil
 	}
-	rw.state = passed
+	rw.isPassed = true
 	return http.NewResponseController(rw.ResponseWriter).Flush()
 }
 
@@ -178,7 +188,7 @@ func (rw *responseWriter) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	conn, buf, err := http.NewResponseController(rw.ResponseWriter).Hijack()
 	if err == nil {
-		rw.state = passed
+		rw.isPassed = true
 	}
 	return conn, buf, err
 }

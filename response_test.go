@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +181,7 @@ func TestBareStatus(t *testing.T) {
 		"that is kept":                  {404, []step{own, status(404)}, false},
 		"kept before the error route":   {404, []step{status(404)}, true},
 		"write":                         {404, []step{status(404), theirs}, false},
+		"a field, and write":            {404, []step{status(404), etag, theirs}, false},
 		"read":                          {404, []step{status(404), readFrom("theirs")}, false},
 		"flush":                         {404, []step{status(404), flush}, false},
 		"hijack":                        {404, []step{status(404), hijack}, false},
@@ -188,6 +190,7 @@ func TestBareStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, want := &fakeWriter{ResponseRecorder: httptest.NewRecorder()}, &fakeWriter{ResponseRecorder: httptest.NewRecorder()}
 			w.Header().Set("Content-Type", "text/html")
+			want.Header().Set("Content-Type", "text/html")
 			if strings.HasPrefix(name, "kept before") {
 				w.Header().Set("X-Own", "1") // by the handler that failed
 			}
@@ -206,7 +209,7 @@ func TestBareStatus(t *testing.T) {
 			if cause, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString(causePlaceholder); cause != wantCause {
 				t.Errorf("got the cause %q, want %q", cause, wantCause)
 			}
-			if err != nil || w.Code != want.Code || w.Body.String() != want.Body.String() || !slices.Equal(w.calls, want.calls) {
+			if err != nil || w.Code != want.Code || w.Body.String() != want.Body.String() || !slices.Equal(w.calls, want.calls) || !tt.isPage && !reflect.DeepEqual(w.Result().Header, want.Result().Header) {
 				t.Errorf("got %d %q, %v and the calls %q, want %d %q and %q", w.Code, w.Body, err, w.calls, want.Code, want.Body, want.calls)
 			}
 		})

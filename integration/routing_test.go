@@ -69,9 +69,8 @@ http://errors.test:0 {
 	}
 }`)
 	for address, contextPath := range map[string]string{
-		"siblings.test/x": "", "again.test/docs": "", "again.test/docs/x": "/docs", "siblings.test/docs/apis/x": "/apis",
-		"siblings.test/in/x": "/in",
-		"named.test/x":       "/site", "named.test/two": "/two", "named.test/in/x": "/two/in",
+		"siblings.test/x": "", "again.test/docs": "", "again.test/docs/x": "/docs", "siblings.test/docs/apis/x": "/apis", "siblings.test/in/x": "/in",
+		"named.test/x": "/site", "named.test/two": "/two", "named.test/in/x": "/two/in",
 		"failing.test/x": "/named", "failing.test/docs/x": "/docs", "failing.test/other": "/named",
 		"failing.test/fails": "/named", // where the route runs twice for one request
 		"errors.test/x":      "/errors", "errors.test/in/x": "/errors/in", "errors.test/other": "/site",
