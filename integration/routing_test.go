@@ -51,7 +51,6 @@ http://named.test:0 {
 }
 http://failing.test:0 {
 	not_found
-	import page /other /other
 	invoke siblings
 	handle_errors {
 		rewrite /elsewhere
@@ -71,7 +70,7 @@ http://errors.test:0 {
 	for address, contextPath := range map[string]string{
 		"siblings.test/x": "", "again.test/docs": "", "again.test/docs/x": "/docs", "siblings.test/docs/apis/x": "/apis", "siblings.test/in/x": "/in",
 		"named.test/x": "/site", "named.test/two": "/two", "named.test/in/x": "/two/in",
-		"failing.test/x": "/named", "failing.test/docs/x": "/docs", "failing.test/other": "/named",
+		"failing.test/x": "/named", "failing.test/docs/x": "/docs",
 		"failing.test/fails": "/named", // where the route runs twice for one request
 		"errors.test/x":      "/errors", "errors.test/in/x": "/errors/in", "errors.test/other": "/site",
 	} {
