@@ -111,7 +111,7 @@ var takenPorts sync.Map
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		port := strconv.Itoa(20000 + rand.IntN(10000))
+		port := strconv.Itoa(10000 + rand.IntN(6000))
 		tcp, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
 			continue
