@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -144,7 +145,7 @@ func watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 		switch {
 		case 100 <= status && status < 200:
 			return false
-		case reachedEnd() && (status == 0 || status == http.StatusOK):
+		case reachedEnd() && (status == 0 || status == http.StatusOK && strings.Trim(header.Get("Content-Length"), "0") == ""):
 			return true // no answer, unless a body follows
 		case status == http.StatusNotFound:
 			header.Set(cameBack, cameBackResponse)
@@ -153,13 +154,14 @@ func watch(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 		return false
 	})
 	err := next.ServeHTTP(rec, r)
+	intercepted, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get("http.intercept.status_code") // its routes end without the mark
 	switch {
 	case answered, handled != nil && !is404(handled):
 	case rec.Size() > 0:
 		return rec.WriteResponse()
 	case is404(err), err != nil && handled != nil:
 		w.Header().Set(cameBack, "a 404 error")
-	case err == nil && reachedEnd():
+	case err == nil && (reachedEnd() || intercepted != nil && intercepted != 0):
 		w.Header().Set(cameBack, "the end of the chain")
 	}
 	return err
