@@ -6,7 +6,7 @@
 //	}`)
 //	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
 //
-// Caddy listens on the loopback interface, on ports that the kernel chooses, and stops when the test ends. A process
+// Caddy listens on the loopback interface, on free ports, and stops when the test ends. A process
 // runs one Caddy at a time, so tests that start one cannot run in parallel. Their subtests can.
 //
 // The package registers Caddy's standard modules and one more, which lets a test handle requests ([Directive]). It does not import
