@@ -19,12 +19,10 @@ func init() {
 
 // adminReport serves the report of missing addresses on Caddy's admin API:
 //
-//	GET    /not_found/report?limit=20&link=own&why=response&host=www.example.com
+//	GET    /not_found/report
 //	DELETE /not_found/report
 //
-// GET returns the report as JSON: all addresses, or those that the parameters choose. `limit` is for each kind of link,
-// `link` is own, other or none, `why` is an outcome, and `host` without a port is on any. The report is partial if
-// addresses were left out. DELETE returns the whole report and starts over, in one step.
+// GET returns the report as JSON. DELETE returns the same and starts over, in one step.
 type adminReport struct{}
 
 const reportPath = "/not_found/report"
@@ -43,25 +41,20 @@ func (adminReport) Routes() []caddy.AdminRoute {
 }
 
 func serveReport(w http.ResponseWriter, r *http.Request) error {
+	read := missed.Snapshot
 	switch r.Method {
 	case http.MethodGet:
-		f, err := report.ParseFilter(r.URL.RawQuery)
-		if err != nil {
-			return refuse(http.StatusBadRequest, "%w", err)
-		}
-		s, ok := missed.Snapshot()
-		f.Apply(&s)
-		return writeReport(w, s, ok)
 	case http.MethodDelete:
-		if r.URL.RawQuery != "" { // what they left out would be lost
-			return refuse(http.StatusBadRequest, "DELETE takes no parameters, not %q: it returns the whole report and starts over", r.URL.RawQuery)
-		}
-		s, ok := missed.Take()
-		return writeReport(w, s, ok)
+		read = missed.Take
 	default:
 		w.Header().Set("Allow", "GET, DELETE")
 		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET or DELETE", r.Method)
 	}
+	if r.URL.RawQuery != "" { // a filter that is not heeded would have DELETE lose the rest
+		return refuse(http.StatusBadRequest, "%s takes no parameters, not %q; the report is always whole", r.Method, r.URL.RawQuery)
+	}
+	s, ok := read()
+	return writeReport(w, s, ok)
 }
 
 func writeReport(w http.ResponseWriter, s report.Report, ok bool) error {

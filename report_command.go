@@ -7,15 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
@@ -26,8 +26,8 @@ import (
 
 func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "report [--address <interface>]... [--config <path> [--adapter <name>]] [--limit <n>] [--link own|other|none] " +
-			"[--why <outcome>] [--host <host>] [--json|--csv] [<file>...]",
+		Use: "report [--address <interface>] [--config <path> [--adapter <name>]] " +
+			"[--json | [--limit <n>] [--link own|other|none] [--why <outcome>]]",
 		Short: "Prints the report of missing addresses",
 		Long: `
 Prints which addresses a running Caddy misses most, in a section for each kind
@@ -39,161 +39,96 @@ Unanswered is what no handler answered, and error is a 404 error: the page is
 for both. Response is a 404 response that the page replaced. One that passed is
 replaceable if only dry_run or 'replace none' kept the page away, and else
 passed. A range of counts, as in 39-42, means that the address may have taken
-over a part of another one's counter. Times are local; those of --csv are UTC.
+over a part of another one's counter. Times are local; those of --json are UTC.
 
 The report comes from the admin API at the default address, at --address, or
-at the one in the config file. Files have reports in JSON (- is standard input).
-Several reports become one: give each address once, or it counts twice. If one
-of them cannot be read, nothing is printed.
+at the one in the config file. --json prints it whole.
 
 The command only reads. To start over, send a DELETE request for
 /not_found/report to the admin API, which returns the whole report.
 `,
-		Example: "caddy not-found report --link own --limit 10\n" +
-			"kubectl exec pod-1 -- caddy not-found report --json | caddy not-found report --address localhost:2019 -",
-		Args: cobra.ArbitraryArgs,
-		RunE: caddycmd.WrapCommandFuncForCobra(cmdReport),
+		Example: "caddy not-found report --link own --limit 10",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return printReport(caddycmd.Flags{FlagSet: cmd.Flags()})
+		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "admin" {
+			return fmt.Errorf("%w; the flag for the address of the admin API is --address", err)
+		}
+		return err
+	})
 	flags := cmd.Flags()
-	flags.StringArray("address", nil, "The address of the administration API, if not the default; may be given several times")
+	flags.String("address", "", "The address of the administration API, if not the default")
 	flags.StringP("config", "c", "", "The configuration file with the address of the administration API")
 	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
-	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them, and the default of --json and --csv")
+	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them")
 	flags.String("link", "", "Only addresses that were missed by such a link: own, other or none")
 	flags.String("why", "", "Only addresses with such an outcome: unanswered, error, response, passed or replaceable")
-	flags.String("host", "", "Only addresses of this host; without a port, on every port")
-	flags.Bool("json", false, "Print JSON instead of text")
-	flags.Bool("csv", false, "Print CSV instead of text")
+	flags.Bool("json", false, "Print the whole report as JSON instead of text")
 	return cmd
 }
 
-// cmdReport prints one report of the reports of all Caddy instances and files.
-func cmdReport(fl caddycmd.Flags) (int, error) {
+// printReport prints the report of a running Caddy.
+func printReport(fl caddycmd.Flags) error {
 	filter, err := filterOfFlags(fl)
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
-	addresses, err := adminAddresses(fl)
+	address, err := adminAddress(fl)
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
-	r, err := readReports(fl, addresses)
+	r, err := askReport(address)
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
-	switch {
-	case fl.Bool("json"):
-		filter.Apply(&r)
+	if fl.Bool("json") {
 		e := json.NewEncoder(os.Stdout)
 		e.SetIndent("", "\t")
 		err = e.Encode(r)
-	case fl.Bool("csv"):
-		filter.Apply(&r)
-		err = r.WriteCSV(os.Stdout)
-	default:
+	} else {
 		err = r.WriteText(os.Stdout, filter)
 	}
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, fmt.Errorf("printing the report: %w", err)
+		return fmt.Errorf("printing the report: %w", err)
 	}
-	return caddy.ExitCodeSuccess, nil
+	return nil
 }
 
-func filterOfFlags(fl caddycmd.Flags) (filter report.Filter, err error) {
-	isText := !fl.Bool("json") && !fl.Bool("csv")
-	switch limit := fl.Int("limit"); {
-	case fl.Bool("json") && fl.Bool("csv"):
-		return filter, errors.New("csv: it cannot be combined with --json; leave one of the two out")
-	case limit < 0:
-		return filter, fmt.Errorf("limit: %d is not a number of addresses; write --limit 20, or --limit 0 for all of them", limit)
-	case limit > 0 && (isText || fl.Changed("limit")):
-		err = filter.Set("limit", strconv.Itoa(limit))
-	}
-	for _, name := range []string{"link", "why", "host"} {
-		if fl.Changed(name) {
-			err = errors.Join(err, filter.Set(name, fl.String(name)))
+func filterOfFlags(fl caddycmd.Flags) (report.Filter, error) {
+	for _, name := range []string{"limit", "link", "why"} {
+		if fl.Bool("json") && fl.Changed(name) {
+			return report.Filter{}, fmt.Errorf("%s: --json prints the whole report; leave --%[1]s out, and choose with jq", name)
 		}
 	}
-	return filter, err
+	filter := report.Filter{
+		Limit: fl.Int("limit"),
+		Link:  fl.String("link"),
+		Why:   fl.String("why"),
+	}
+	return filter, filter.Check()
 }
 
-func adminAddresses(fl caddycmd.Flags) ([]string, error) {
-	addresses, _ := fl.GetStringArray("address")
-	if fl.Changed("address") && len(addresses) == 0 {
-		addresses = []string{""} // which is refused
-	}
-	for i, address := range addresses {
-		if _, err := parseAddress("address", address); err != nil {
-			return nil, err
-		}
-		if slices.Contains(addresses[:i], address) {
-			return nil, fmt.Errorf("address: %q is given twice, and would be counted twice; give it once", address)
-		}
-	}
-	if len(addresses) > 0 || fl.NArg() > 0 && !fl.Changed("config") {
-		return addresses, nil
+// adminAddress returns the address of the admin API: that of --address, of the config file, or the default.
+func adminAddress(fl caddycmd.Flags) (string, error) {
+	if fl.Changed("address") {
+		_, err := parseAddress("address", fl.String("address"))
+		return fl.String("address"), err
 	}
 	_, logger, buffer := caddy.BufferedLog() // reading a config file writes to the log
 	address, err := caddycmd.DetermineAdminAPIAddress("", nil, fl.String("config"), fl.String("adapter"))
 	buffer.FlushTo(zap.NewNop())
 	caddy.UnbufferDefaultLogger(logger)
 	if err != nil {
-		return nil, fmt.Errorf("determining the address of the admin API: %w", err)
+		return "", fmt.Errorf("determining the address of the admin API: %w", err)
 	}
-	return []string{address}, nil
+	return address, nil
 }
 
-// readReports returns one report of those of all admin APIs and files.
-func readReports(fl caddycmd.Flags, addresses []string) (r report.Report, err error) {
-	var reports []report.Report
-	for _, address := range addresses {
-		if r, err = askReport(address); err != nil {
-			return r, err
-		}
-		reports = append(reports, r)
-	}
-	var files []os.FileInfo
-	for _, name := range fl.Args() {
-		file := os.Stdin
-		if name != "-" {
-			if file, err = os.Open(name); err != nil {
-				return r, fmt.Errorf("reading a report: %w", err)
-			}
-			defer file.Close()
-		}
-		info, _ := file.Stat() // a file that it fails for cannot be read either
-		if slices.ContainsFunc(files, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
-			return r, fmt.Errorf("%q is given twice, and would be counted twice; give it once", name)
-		}
-		files = append(files, info)
-		if r, err = readReport("the report in "+file.Name(), file); err != nil {
-			return r, err
-		}
-		reports = append(reports, r)
-	}
-	if r, err = report.Merge(reports...); err != nil {
-		return r, fmt.Errorf("merging the reports: %w", err)
-	}
-	return r, nil
-}
-
-// maxReport is the size in bytes of the largest report that is read. Three full tables have 2 MiB.
-const maxReport = 64 << 20
-
-func readReport(what string, from io.Reader) (r report.Report, err error) {
-	body, err := io.ReadAll(io.LimitReader(from, maxReport+1))
-	switch {
-	case err != nil:
-	case len(body) > maxReport:
-		err = errors.New("it has more than 64 MiB, which no report has")
-	default:
-		r, err = report.Parse(body)
-	}
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", what, err)
-	}
-	return r, nil
-}
+// maxReport is how many bytes of an answer are read. Three full tables have 2 MiB.
+const maxReport = 8 << 20
 
 // askReport returns the report of a running Caddy. [caddycmd.AdminAPIRequest] follows redirects, and waits without end.
 func askReport(address string) (r report.Report, err error) {
@@ -221,12 +156,21 @@ func askReport(address string) (r report.Report, err error) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return r, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
+	case errors.Is(err, fs.ErrPermission):
+		return r, fmt.Errorf("this user may not open the admin API at %s; run it as root, or as Caddy's user", address)
 	case err != nil:
 		return r, fmt.Errorf("no admin API answers at %s (%s); start Caddy, or %s", address, report.Printable(errors.Unwrap(err).Error()), another)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
-		return readReport("the report of "+address, resp.Body)
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxReport))
+		if err == nil {
+			r, err = report.Parse(body)
+		}
+		if err != nil {
+			err = fmt.Errorf("reading the answer of %s: %w", address, err)
+		}
+		return r, err
 	}
 
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // what was read says enough

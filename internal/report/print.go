@@ -2,11 +2,9 @@ package report
 
 import (
 	"bytes"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -18,19 +16,17 @@ var headings = [NumLinks][2]string{
 }
 
 // WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two lines for
-// each address. Nothing is cut. Control characters are replaced.
+// each address.
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""
-	if f.link != "" || f.why != "" || f.host != "" || r.Partial {
+	if f.Link != "" || f.Why != "" {
 		inAll = " in all" // not of what the filter chooses
 	}
-	fmt.Fprintf(&b, "%s%s since %s\n", plural(r.Links.Own.Count+r.Links.Other.Count+r.Links.None.Count, "404"), inAll, r.Since.Local().Format(time.DateTime))
-	if r.Partial {
-		b.WriteString("The report is partial: a limit or a filter left addresses out.\n")
-	}
+	count := r.Links.Own.Count + r.Links.Other.Count + r.Links.None.Count
+	fmt.Fprintf(&b, "%s%s since %s\n", plural(count, "404"), inAll, r.Since.Local().Format(time.DateTime))
 	for link, t := range r.Links.all() {
-		if t.Count > 0 && (f.link == "" || f.link == linkNames[link]) {
+		if t.Count > 0 && (f.Link == "" || f.Link == linkNames[link]) {
 			fmt.Fprintf(&b, "\n%s: %s%s, %s\n%s\n\n", headings[link][0], plural(t.Count, "404"), inAll, t.Outcomes, headings[link][1])
 			r.writeSection(&b, f, Link(link))
 		}
@@ -41,15 +37,10 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 
 // writeSection writes the addresses of a kind of link.
 func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
-	var chosen []Address
-	for _, a := range r.Addresses {
-		if a.Link == link && f.chooses(&a) {
-			chosen = append(chosen, a)
-		}
-	}
+	chosen := f.of(r, link)
 	shown := chosen
-	if f.limit > 0 && f.limit < len(chosen) {
-		shown = chosen[:f.limit]
+	if f.Limit > 0 && f.Limit < len(chosen) {
+		shown = chosen[:f.Limit]
 	}
 	const lastSeen = "2006-01-02 15:04"
 	width := len("COUNT")
@@ -65,13 +56,13 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 		b.WriteString("No address matches.\n")
 	}
 	for _, a := range shown {
-		row(a.times(), a.Last.Local().Format(lastSeen), Printable(a.Host+a.Path))
+		row(a.times(), a.Last.Local().Format(lastSeen), a.Host+a.Path)
 		outcomes := a.Outcomes.String()
 		if a.Query {
 			outcomes += "; with a query"
 		}
 		if a.LastLink != "" {
-			outcomes += "; on " + Printable(a.LastLink)
+			outcomes += "; on " + a.LastLink
 		}
 		row("", "", outcomes)
 	}
@@ -96,27 +87,4 @@ func plural(n uint64, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// WriteCSV writes a row for each address, for a spreadsheet. Times are in UTC.
-func (r *Report) WriteCSV(w io.Writer) error {
-	header := append([]string{"link", "host", "path", "query", "count", "overcount"}, outcomeNames[:]...)
-	rows := [][]string{append(header, "last_link", "first", "last")}
-	for _, a := range r.Addresses {
-		row := []string{a.Link.String(), cell(a.Host), cell(a.Path), fmt.Sprint(a.Query), fmt.Sprint(a.Count), fmt.Sprint(a.Overcount)}
-		for _, n := range a.Outcomes.all() {
-			row = append(row, fmt.Sprint(*n))
-		}
-		rows = append(rows, append(row, cell(a.LastLink), a.First.Format(time.RFC3339), a.Last.Format(time.RFC3339)))
-	}
-	return csv.NewWriter(w).WriteAll(rows)
-}
-
-// cell makes a part of a URL safe for a spreadsheet, to which a cell that begins with one of =+-@ is a formula, and a
-// semicolon may begin a cell.
-func cell(s string) string {
-	if s != "" && strings.IndexByte("=+-@", s[0]) >= 0 {
-		s = fmt.Sprintf("%%%02X%s", s[0], s[1:])
-	}
-	return strings.ReplaceAll(Printable(s), ";", "%3B")
 }

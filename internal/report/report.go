@@ -1,10 +1,12 @@
 // Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a [Miss] at
-// a time, in memory that is bounded whatever clients send. What it has counted is a [Report]: in JSON, as text for a
-// terminal, or in CSV. Reports of many counters become one with [Merge], and a [Filter] chooses addresses of it.
+// a time, in memory that is bounded whatever clients send. A [Report] is what it has counted, as JSON or as text for a
+// terminal, for which a [Filter] chooses addresses.
 package report
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,8 +64,7 @@ func (l *Link) UnmarshalText(text []byte) error {
 // rest; of each kind, the most frequent first.
 type Report struct {
 	Since     time.Time `json:"since"`
-	Capacity  int       `json:"capacity"`          // how many addresses of each kind of link there was room for
-	Partial   bool      `json:"partial,omitempty"` // whether a Filter left addresses out
+	Capacity  int       `json:"capacity"` // how many addresses of each kind of link there was room for
 	Links     Totals    `json:"links"`
 	Addresses []Address `json:"addresses"`
 }
@@ -134,8 +135,32 @@ func (r *Report) sort() {
 	})
 }
 
-// Printable replaces control characters, and all that is not ASCII.
+// Parse reads a report in JSON. Its strings become [Printable], because the server that sent them may be any.
+func Parse(body []byte) (Report, error) {
+	var r Report
+	err := json.Unmarshal(body, &r)
+	if err == nil && (r.Since.IsZero() || r.Capacity < 1) {
+		err = errors.New("it has no start or no capacity")
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("this is not a report of not_found: %s", Printable(err.Error()))
+	}
+	for i := range r.Addresses {
+		a := &r.Addresses[i]
+		a.Host = Printable(a.Host)
+		a.Path = Printable(a.Path)
+		a.LastLink = Printable(a.LastLink)
+	}
+	return r, nil
+}
+
+// maxPrinted is the length in bytes of the longest string that is printed. The strings of a Counter are shorter.
+const maxPrinted = 500
+
+// Printable makes a string from another server safe to print: control characters and everything else that is not
+// printable ASCII become question marks, and a long string is cut.
 func Printable(s string) string {
+	s = s[:min(len(s), maxPrinted)]
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
