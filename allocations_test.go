@@ -7,7 +7,6 @@ package notfound
 import (
 	"context"
 	"net/http"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -45,9 +44,6 @@ func (s *site) allocated(t *testing.T, r *http.Request) int {
 // TestAllocationsAreFew holds the budget of a page, and of a response that passes.
 func TestAllocationsAreFew(t *testing.T) {
 	const see = "; to see which, run go test -run '^$' -bench . -benchmem -memprofile mem.out -memprofilerate 1 . and go tool pprof -top -sample_index alloc_space mem.out"
-	if size := reflect.TypeFor[responseWriter]().Size(); size > 256 {
-		t.Errorf("a responseWriter has %d bytes, and Go allocates 256 or 288: take out or narrow a field, or raise the budget", size)
-	}
 	nothing := compile(t, "calls_next", nil)
 	for name, directive := range map[string]string{"not_found": "not_found", "with the report": "not_found {\nreport\n}"} {
 		answering := compile(t, directive, nil)
@@ -73,10 +69,10 @@ func TestAllocationsAreFew(t *testing.T) {
 	for _, site := range []string{"", policy} {
 		with, without := compile(t, site+"not_found", passes), compile(t, site+"calls_next", passes)
 		if got := with.allocations(t, r) - without.allocations(t, r); got > 2 {
-			t.Errorf("a response that passes, %q: got %v allocations, want 2 at most: the writer and the placeholder"+see, site, got)
+			t.Errorf("a response that passes, %q: got %v allocations, want 2 at most: the exchange and the placeholder"+see, site, got)
 		}
-		if got := with.allocated(t, r) - without.allocated(t, r); got > 300 {
-			t.Errorf("a response that passes, %q: got %d bytes allocated, want 300 at most: the writer's 256, and the placeholder's 16"+see, site, got)
+		if got := with.allocated(t, r) - without.allocated(t, r); got > 400 {
+			t.Errorf("a response that passes, %q: got %d bytes allocated, want 400 at most"+see, site, got)
 		}
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
@@ -93,12 +93,8 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	given := make(map[string]string) // where
 	for d.NextBlock(0) {
 		option := d.Val()
-		switch {
-		case slices.Contains(optionNames(), option):
-		case isOfSite(option):
-			return d.Errf("unknown option '%s', which belongs to a site; a } may be missing before it", option)
-		default:
-			return d.Errf("unknown option '%s'; the options are %s", option, strings.Join(optionNames(), ", "))
+		if !slices.Contains(optionNames, option) {
+			return d.WrapErr(errUnknown(option))
 		}
 		if option == "keep" {
 			if err := h.addKeep(d.NewFromNextSegment()); err != nil {
@@ -131,7 +127,7 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 		}
 		return fmt.Errorf("keep takes the matchers header and status: %w", err)
 	}
-	if err := checkKeep(matchers["keep"]); err != nil {
+	if err := judge.CheckKeep(matchers["keep"]); err != nil {
 		d.Reset()
 		d.Next() // the error names the option's line
 		return d.Errf("keep: %v", err)
@@ -140,50 +136,76 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// isOfSite asks Caddy whether a site may have a directive or a matcher of the name. The list of directives is not exported.
-func isOfSite(name string) bool {
-	_, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(fmt.Appendf(nil, "http:// {\n\t%q\n}", name), nil)
-	return err == nil || !strings.Contains(err.Error(), "unrecognized directive: ")
+// newHandler returns a handler with options, each of which is its name and its arguments. The error is as in a Caddyfile.
+func newHandler(options [][]string) (any, error) {
+	h := new(Handler)
+	for _, option := range options {
+		if err := h.setOption(option[0], option[1:]); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
 }
 
 // setOption sets an option. It checks a value without placeholders, so that the error has a line.
 func (h *Handler) setOption(name string, args []string) error {
 	switch name {
 	case "formats":
-		if len(args) == 0 {
-			return fmt.Errorf("option 'formats' needs at least one of %s", strings.Join(page.Formats(), ", "))
-		}
-		h.Formats = args
-		if err := page.CheckFormats(args); err != nil {
-			return fmt.Errorf("formats: %w", err)
-		}
-		return h.checkTogether()
-	case "report", "dry_run":
-		if len(args) > 0 {
-			return fmt.Errorf("option '%s' takes no argument, and its line turns it on; to turn it off, leave out the line", name)
-		}
-		h.Report = h.Report || name == "report"
-		h.DryRun = h.DryRun || name == "dry_run"
-		return nil
+		return h.setFormats(args)
+	case "report":
+		h.Report = true
+		return checkFlag(name, args)
+	case "dry_run":
+		h.DryRun = true
+		return checkFlag(name, args)
 	}
+	for _, o := range h.valueOptions() {
+		if o.name == name {
+			return h.setValue(&o, args)
+		}
+	}
+	return errUnknown(name)
+}
 
-	options := h.valueOptions()
-	o := options[slices.IndexFunc(options, func(o valueOption) bool { return o.name == name })]
+func errUnknown(name string) error {
+	return fmt.Errorf("unknown option '%s'; the options are %s; if it is a directive of the site, a } is missing before it",
+		name, strings.Join(optionNames, ", "))
+}
+
+func (h *Handler) setFormats(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("option 'formats' needs at least one of %s", strings.Join(page.Formats(), ", "))
+	}
+	h.Formats = args
+	if err := page.CheckFormats(args); err != nil {
+		return fmt.Errorf("formats: %w", err)
+	}
+	return h.checkTogether()
+}
+
+func checkFlag(name string, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("option '%s' takes no argument, and its line turns it on; to turn it off, leave out the line", name)
+	}
+	return nil
+}
+
+func (h *Handler) setValue(o *valueOption, args []string) error {
 	switch {
-	case len(args) > 1 && name != "replace":
-		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", name, len(args))
+	case len(args) > 1 && o.name != "replace":
+		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
 	case len(args) > 1:
-		return fmt.Errorf("option '%s' takes one argument, not %d", name, len(args))
+		return fmt.Errorf("option '%s' takes one argument, not %d", o.name, len(args))
 	case len(args) == 0:
-		return fmt.Errorf("option '%s' takes one argument, not 0; {$NAME} is none if the variable is empty or not set", name)
-	case args[0] == "" && name != "context_path":
+		return fmt.Errorf("option '%s' takes one argument, not 0; {$NAME} is none if the variable is empty or not set", o.name)
+	case args[0] == "" && o.name != "context_path":
 		// JSON omits an empty value, and only for the root context that means the same
-		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", name)
+		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", o.name)
 	}
 	*o.value = args[0]
 	if !o.placeholders || !strings.Contains(args[0], "{") {
 		if err := o.check(args[0]); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", o.name, err)
 		}
 	}
 	return h.checkTogether()

@@ -3,6 +3,9 @@ package notfound
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,6 +13,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 func TestUnmarshalCaddyfile(t *testing.T) {
@@ -37,9 +42,9 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		},
 
 		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options, at Testfile:1"},
-		"brace forgotten":   {input: "not_found {\nfooter x\nfile_server {\nbrowse\n}\n}", err: "unknown option 'file_server', which belongs to a site; a } may be missing before it, at Testfile:3"},
-		"matcher in block":  {input: "not_found {\n@x path /x\n}", err: "unknown option '@x', which belongs to a site; a } may be missing before it, at Testfile:2"},
-		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run, at Testfile:2"},
+		"brace forgotten":   {input: "not_found {\nfooter x\nfile_server {\nbrowse\n}\n}", err: "unknown option 'file_server'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:3"},
+		"matcher in block":  {input: "not_found {\n@x path /x\n}", err: "unknown option '@x'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:2"},
+		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:2"},
 		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, first at Testfile:2; leave one of the two out, at Testfile:3"},
 		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0; {$NAME} is none if the variable is empty or not set, at Testfile:3"},
 		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem, xml, at Testfile:2"},
@@ -121,4 +126,85 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 			t.Errorf("%s: got the error\n%v\nwant one with\n%s", config, err, want)
 		}
 	}
+}
+
+// TestAdapt adapts each Caddyfile in testdata/adapt, and compares the JSON or the error with what stands below it. Caddy
+// tests its own directives in this format. The JSON is what `caddy adapt --pretty` prints.
+func TestAdapt(t *testing.T) {
+	files, err := filepath.Glob("testdata/adapt/*.caddyfiletest")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".caddyfiletest"), func(t *testing.T) {
+			t.Parallel()
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caddyfile, expected, ok := strings.Cut(string(content), "\n----------\n")
+			if !ok {
+				t.Fatal("the line ---------- is missing")
+			}
+			expected = strings.TrimSpace(expected)
+
+			config, err := testcaddy.AdaptErr(caddyfile)
+			if !strings.HasPrefix(expected, "{") {
+				if err == nil || err.Error() != expected {
+					t.Errorf("got the error\n%v\nwant\n%s", err, expected)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got, want any
+			if err := json.Unmarshal(config, &got); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(expected), &want); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				pretty, _ := json.MarshalIndent(got, "", "\t")
+				t.Errorf("got\n%s\nwant\n%s", pretty, expected)
+			}
+		})
+	}
+}
+
+// FuzzCaddyfile takes any text for the options. Accepted ones survive JSON, load unless a placeholder has an invalid
+// value, and give a page.
+func FuzzCaddyfile(f *testing.F) {
+	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html")
+	f.Add("message \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport")
+	f.Add("footer \"/{unknown} \\{x\\} {http.request.host}\"")
+	f.Add("message x\ncontext_path /")
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "file.") { // a placeholder could name any file, such as /dev/zero
+			return
+		}
+		tokens, err := caddyfile.Tokenize([]byte("not_found {\n"+text+"\n}"), "Caddyfile")
+		if err != nil {
+			return
+		}
+		h := new(Handler)
+		if err := h.UnmarshalCaddyfile(caddyfile.NewDispenser(tokens)); err != nil {
+			return
+		}
+		wantSameInJSON(t, h)
+		if h.Template != "" {
+			h.Template = "internal/page/page.html"
+		}
+		if err := provisionErr(t, h); err != nil {
+			if !strings.Contains(h.Message+h.ContextPath+h.BaseURL+h.URI+h.Footer, "{") {
+				t.Errorf("accepted, but not loaded: %v", err)
+			}
+			return
+		}
+		w := httptest.NewRecorder()
+		if err := serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain); err != nil || w.Body.Len() == 0 {
+			t.Errorf("got %d %q, %v", w.Code, w.Body, err)
+		}
+	})
 }

@@ -1,27 +1,403 @@
 package notfound
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
-	"go.uber.org/zap"
-
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 	"github.com/caddy-notfound/notfound/internal/uri"
+)
+
+// recording is what a client and the writer below a handler see of a response, and how the handler ended.
+type recording struct {
+	header http.Header
+	sent   []string // status lines with their header, bytes of the body, and flushes
+	begun  bool
+
+	err, panic any
+	cause      string // the placeholder
+	counted    string // the outcome in the report
+	reachedEnd bool
+}
+
+func (e *recording) Header() http.Header { return e.header }
+
+// WriteHeader records a status. The first final one counts, as for net/http.
+func (e *recording) WriteHeader(status int) {
+	if !e.begun {
+		e.begun = status != 100
+		e.sent = append(e.sent, fmt.Sprint(status, e.header))
+	}
+}
+
+// Write records bytes. An empty write leaves no trace, because with not_found it is no answer.
+func (e *recording) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		e.WriteHeader(200)
+		e.sent = append(e.sent, string(p))
+	}
+	return len(p), nil
+}
+
+func (e *recording) ReadFrom(r io.Reader) (int64, error) {
+	e.WriteHeader(200)
+	b, err := io.ReadAll(r)
+	if err == nil {
+		_, err = e.Write(b)
+	}
+	return int64(len(b)), err
+}
+
+func (e *recording) FlushError() error {
+	e.WriteHeader(200)
+	e.sent = append(e.sent, "flush")
+	return nil
+}
+
+func (e *recording) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	e.begun = true
+	e.sent = append(e.sent, "hijack")
+	return nil, nil, nil
+}
+
+// fuzzed is a request of a fuzzing input.
+type fuzzed struct {
+	method  string
+	accept  string
+	handled error // the request is in the error route of this error
+}
+
+// record has a handler respond to the request.
+func (f fuzzed) record(h caddyhttp.Handler) *recording {
+	e := &recording{header: make(http.Header)}
+	r := httptest.NewRequest(f.method, "http://a.test/x", nil)
+	r.Header.Set("Accept", f.accept)
+	r = prepare(e, r)
+	if f.handled != nil {
+		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, f.handled))
+	}
+	report.Missed.Take()
+	func() {
+		defer func() { e.panic = recover() }()
+		e.err = h.ServeHTTP(e, r)
+	}()
+	counted, _ := report.Missed.Take()
+	e.counted = counted.Links.None.Outcomes.String()
+	e.reachedEnd, _ = caddyhttp.GetVar(r.Context(), "unhandled").(bool)
+	e.cause, _ = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).GetString("http.not_found.cause")
+	return e
+}
+
+// inside returns a handler with another one as the next.
+func inside(h *Handler, next caddyhttp.Handler) caddyhttp.Handler {
+	return caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return h.ServeHTTP(w, r, next)
+	})
+}
+
+// wantSame compares what is sent, how the handler ends, and the header at the end, which has trailers.
+func wantSame(t *testing.T, what string, got, want *recording) {
+	t.Helper()
+	if !slices.Equal(got.sent, want.sent) || got.err != want.err || got.panic != want.panic {
+		t.Errorf("%s: got\n%q, %v, %v\nwant\n%q, %v, %v", what,
+			got.sent, got.err, got.panic, want.sent, want.err, want.panic)
+	}
+	if want.panic == nil && !maps.EqualFunc(got.header, want.header, slices.Equal) {
+		t.Errorf("%s: at the end, the header is %q, want %q", what, got.header, want.header)
+	}
+}
+
+var (
+	errMissing = caddyhttp.Error(http.StatusNotFound, errors.New("missing"))
+	errBroken  = caddyhttp.Error(http.StatusBadGateway, errors.New("broken"))
+)
+
+// step is a thing that a handler may do with its response. If it returns an error, so does the handler.
+type step struct {
+	name string
+	do   func(w http.ResponseWriter, r *http.Request) error
+}
+
+func set(field, value string) step {
+	return step{"set " + field + ": " + value, func(w http.ResponseWriter, _ *http.Request) error {
+		w.Header()[field] = []string{value}
+		return nil
+	}}
+}
+
+func status(status int) step {
+	return step{fmt.Sprint("status ", status), func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(status)
+		return nil
+	}}
+}
+
+func body(text string) step {
+	return step{fmt.Sprintf("body %q", text), func(w http.ResponseWriter, _ *http.Request) error {
+		_, _ = io.WriteString(w, text)
+		return nil
+	}}
+}
+
+func readFrom(text string) step {
+	return step{fmt.Sprintf("read from %q", text), func(w http.ResponseWriter, _ *http.Request) error {
+		_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader(text))
+		return nil
+	}}
+}
+
+func fail(err error) step {
+	return step{"return " + err.Error(), func(http.ResponseWriter, *http.Request) error { return err }}
+}
+
+func panics(value any) step {
+	return step{fmt.Sprint("panic: ", value), func(http.ResponseWriter, *http.Request) error { panic(value) }}
+}
+
+var (
+	end   = step{"end of the chain", testcaddy.EndOfChain}
+	flush = step{"flush", func(w http.ResponseWriter, _ *http.Request) error {
+		_ = http.NewResponseController(w).Flush()
+		return nil
+	}}
+	hijack = step{"hijack", func(w http.ResponseWriter, _ *http.Request) error {
+		_, _, _ = http.NewResponseController(w).Hijack()
+		return nil
+	}}
+	unsetType = step{"no type", func(w http.ResponseWriter, _ *http.Request) error {
+		delete(w.Header(), "Content-Type")
+		return nil
+	}}
+	appendOwn = step{"append to X-Own", func(w http.ResponseWriter, _ *http.Request) error {
+		w.Header().Add("X-Own", "2")
+		return nil
+	}}
+	changeOwn = step{"change X-Own in place", func(w http.ResponseWriter, _ *http.Request) error {
+		if own := w.Header()["X-Own"]; own != nil {
+			own[0] = "3"
+		}
+		return nil
+	}}
+
+	html, text, grpc = set("Content-Type", "text/html"), set("Content-Type", "text/plain"), set("Content-Type", "application/grpc+proto")
+	empty, long      = set("Content-Length", "0"), set("Content-Length", "6")
+	etag, own, coded = set("Etag", `"1"`), set("X-Own", "1"), set("Content-Encoding", "gzip")
+	trailer          = set(http.TrailerPrefix+"X-Sum", "1")
+	theirs, nothing  = body("theirs"), body("")
+	brace, object    = body("{"), body(" \r\n{}")
+	missing, broken  = fail(errMissing), fail(errBroken)
+	abort, bug       = panics(http.ErrAbortHandler), panics("a bug")
+)
+
+// allSteps has what a byte of the input stands for.
+var allSteps = []step{
+	html, text, grpc, unsetType, empty, long, etag, own, appendOwn, changeOwn, trailer, coded,
+	status(0), status(100), status(101), status(200), status(404), status(500),
+	nothing, theirs, brace, object, body(" "), body("[1]"), readFrom(""), readFrom("theirs"), readFrom("{}"),
+	flush, hijack, end, missing, broken, abort, bug,
+}
+
+// seed returns the input that stands for steps.
+func seed(steps ...step) (input []byte) {
+	for _, s := range steps {
+		i := slices.IndexFunc(allSteps, func(other step) bool { return other.name == s.name })
+		if i < 0 {
+			panic(s.name + " is not one of all steps")
+		}
+		input = append(input, byte(i))
+	}
+	return input
+}
+
+// steps returns what an input stands for.
+func steps(input []byte) (steps []step) {
+	for _, b := range input {
+		steps = append(steps, allSteps[int(b)%len(allSteps)])
+	}
+	return steps
+}
+
+// script is a handler that takes steps.
+func script(steps []step) caddyhttp.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		for _, s := range steps {
+			if err := s.do(w, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// FuzzHandler has a handler do anything with its response, and holds rules that need no second judge:
+//
+//   - A dry run changes nothing, around another handler, inside one or alone. It counts what a live handler would do.
+//   - Two handlers send what one does. What an inner one sends or lets pass stands.
+//   - A response that is no 404, where something answered, is as without not_found.
+//   - What is sent is the page or the handler's response, and nothing follows either.
+func FuzzHandler(f *testing.F) {
+	for _, steps := range [][]step{
+		{}, {own}, {status(0)}, {status(100)}, {status(200)}, {flush}, {status(101)}, {hijack}, {status(200), status(404)}, // answers
+		{end}, {status(100), end}, {end, status(0), theirs}, {end, status(200), theirs}, {end, status(0), readFrom("theirs"), flush},
+		{end, status(0), hijack, theirs}, {end, status(0), own, theirs, readFrom("theirs"), flush, broken}, {end, status(0), brace},
+		{end, status(500)}, {end, broken}, {status(200), missing}, {readFrom(""), status(404), end},
+		{missing}, {nothing, missing}, {status(100), missing}, {etag, trailer, missing}, {status(200), theirs, missing}, {status(101), missing},
+		{readFrom("theirs"), missing}, {flush, missing}, {hijack, missing}, {status(500), broken},
+		{abort}, {bug}, {status(200), abort}, {status(404), abort}, {status(404), bug}, {end, status(0), abort},
+		{status(404), own, theirs}, {status(404), theirs, broken}, {status(404), hijack, missing}, {grpc, empty, status(404), flush},
+		{text, status(404), theirs}, {text, long, status(404), theirs}, {text, empty, status(404)}, {empty, status(404), bug},
+		{html, long, etag, own, appendOwn, status(100), status(404), changeOwn, trailer, theirs, flush, readFrom("theirs"), appendOwn, abort},
+		{text, status(404), brace, theirs}, {status(404), object}, {html, own, trailer, status(404), flush, changeOwn, trailer, brace, flush, readFrom("theirs"), appendOwn}, // JSON
+		{status(404), flush, flush, nothing, brace, abort}, {status(404), brace, bug}, {status(404), brace, missing}, {status(404), status(500), brace, status(500)},
+		{status(404), body("[1]"), brace}, {status(404), body(" "), brace}, {coded, status(404), brace}, {status(404), coded, brace}, {status(404), readFrom("{}")},
+		{status(404), readFrom(""), brace}, {grpc, status(404), brace}, {brace}, {status(404), hijack, brace}, {html, own, status(404), unsetType, appendOwn, object},
+	} {
+		f.Add(seed(steps...), false, false, false)
+		f.Add(seed(steps...), true, false, false)
+		f.Add(seed(steps...), false, true, false)
+		f.Add(seed(steps...), false, false, true)
+	}
+	live := provision(f, &Handler{Report: true})
+	dry := provision(f, &Handler{DryRun: true})
+	all := provision(f, &Handler{Replace: judge.All, Formats: []string{"json"}})
+	keeping := provision(f, &Handler{Keep: []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Own": {"*"}}}}})
+	f.Fuzz(func(t *testing.T, input []byte, head, namesHTML, inErrorRoute bool) {
+		fuzzed := fuzzed{method: http.MethodGet, accept: "text/plain"}
+		if head {
+			fuzzed.method = http.MethodHead
+		}
+		if namesHTML {
+			fuzzed.accept = "text/plain, TEXT/HTML;q=0.5"
+		}
+		if inErrorRoute {
+			fuzzed.handled = errMissing
+		}
+		steps := steps(input)
+		next := script(steps)
+		defer func() {
+			if t.Failed() {
+				for _, s := range steps {
+					t.Log(s.name)
+				}
+			}
+		}()
+
+		without := fuzzed.record(next)
+		one := fuzzed.record(inside(live, next))
+		inDryRun := fuzzed.record(inside(dry, next))
+		wantSame(t, "a dry run", inDryRun, without)
+		wantSame(t, "a dry run around", fuzzed.record(inside(dry, inside(live, next))), one)
+		wantSame(t, "a dry run inside", fuzzed.record(inside(live, inside(dry, next))), one)
+		wantSame(t, "two handlers", fuzzed.record(inside(live, inside(live, next))), one)
+		kept := fuzzed.record(inside(keeping, next))
+		wantSame(t, "an inner handler", fuzzed.record(inside(all, inside(keeping, next))), kept)
+
+		if without.panic == nil {
+			if want := countedInDryRun(one); want != inDryRun.counted {
+				t.Errorf("a dry run counts %q, want %q", inDryRun.counted, want)
+			}
+		}
+		if one.cause != "" {
+			wantPage(t, one, head)
+			return
+		}
+		isBug := without.panic != nil && without.panic != http.ErrAbortHandler // what was held is lost with it
+		if !without.reachedEnd && !isBug {
+			wantTheirs(t, one, without)
+		}
+	})
+}
+
+// countedInDryRun returns what a dry run counts where a live handler has sent a page, or has let a response pass.
+func countedInDryRun(live *recording) string {
+	switch {
+	case live.cause == "response":
+		return "replaceable"
+	case live.cause != "":
+		return live.cause
+	}
+	return live.counted
+}
+
+// wantPage checks that a page is all that is sent, except for what comes before a final response.
+func wantPage(t *testing.T, got *recording, head bool) {
+	t.Helper()
+	body := testcaddy.TextPage("GET", "http://a.test/x", "")
+	header := got.header.Clone()
+	for field, want := range map[string]string{
+		"Content-Type":           "text/plain; charset=utf-8",
+		"Content-Length":         fmt.Sprint(len(body)),
+		"X-Content-Type-Options": "nosniff",
+		"Cache-Control":          "no-store",
+		"Vary":                   "Accept",
+	} {
+		if header.Get(field) != want {
+			t.Errorf("the page has %s %q, want %q", field, header[field], want)
+		}
+		header.Del(field)
+	}
+	header.Del("X-Own") // the only field of a handler that says nothing about its body
+	if len(header) > 0 {
+		t.Errorf("the page has the fields %q of another body", header)
+	}
+	sent := slices.DeleteFunc(got.sent, func(sent string) bool { return strings.HasPrefix(sent, "100") })
+	want := []string{fmt.Sprint(404, got.header)}
+	if !head {
+		want = append(want, body)
+	}
+	if !slices.Equal(sent, want) || got.err != nil || got.panic != nil {
+		t.Errorf("got\n%q, %v, %v\nwant the page alone\n%q", sent, got.err, got.panic, want)
+	}
+}
+
+// wantTheirs checks that a response is the handler's. A 404 that passes because of its body has Vary, and was held until
+// its first byte: it cannot be hijacked before, and several flushes are one.
+func wantTheirs(t *testing.T, got, without *recording) {
+	t.Helper()
+	if vary := got.header["Vary"]; slices.Equal(vary, []string{"Accept", "Sec-Fetch-Mode"}) {
+		if !strings.Contains(strings.Join(without.sent, ""), "404 map[") {
+			t.Errorf("a response that is no 404 has Vary %q", vary)
+		}
+		for i := range got.sent {
+			got.sent[i] = withoutVary.Replace(got.sent[i])
+		}
+		got.header.Del("Vary")
+		without.sent = slices.DeleteFunc(without.sent, func(sent string) bool { return sent == "hijack" })
+		got.sent = slices.DeleteFunc(got.sent, func(sent string) bool { return sent == "hijack" })
+		isSecondFlush := func(a, b string) bool { return a == "flush" && b == a }
+		without.sent = slices.CompactFunc(without.sent, isSecondFlush)
+		got.sent = slices.CompactFunc(got.sent, isSecondFlush)
+	}
+	wantSame(t, "a response that passes", got, without)
+}
+
+// withoutVary removes Vary from a printed header.
+var withoutVary = strings.NewReplacer(
+	"Vary:[Accept Sec-Fetch-Mode] ", "",
+	" Vary:[Accept Sec-Fetch-Mode]", "",
+	"Vary:[Accept Sec-Fetch-Mode]", "",
 )
 
 var messagePattern = regexp.MustCompile("^No endpoint ([!#$%&'*+.^_`|~0-9A-Za-z-]+) /missing\\.html\\.$")
@@ -40,7 +416,6 @@ func FuzzRequest(f *testing.F) {
 	f.Add("A <b>\"\xff", "/\xff?\u20ac", "b\u00fccher.test", "gopher", "\"><script>", true, false)
 
 	h := provision(f, &Handler{Report: true})
-	h.logger = zap.NewNop()
 	f.Fuzz(func(t *testing.T, method, target, host, forwardedProto, forwardedHost string, trusted, secure bool) {
 		u, err := url.ParseRequestURI(target)
 		inField := method + target + host + forwardedProto + forwardedHost
@@ -50,7 +425,7 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		missed.Take()
+		report.Missed.Take()
 		r := (&http.Request{URL: u, RequestURI: target, Host: host, Header: http.Header{
 			"X-Forwarded-Proto": {forwardedProto}, "X-Forwarded-Host": {forwardedHost},
 		}}).WithContext(context.Background())
@@ -106,50 +481,13 @@ func FuzzRequest(f *testing.F) {
 		}
 
 		// whatever a client sends, the report can be read
-		missing, _ := missed.Snapshot()
+		missing, _ := report.Missed.Snapshot()
 		body, err := json.Marshal(missing)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if read, err := report.Parse(body); err != nil || len(read.Addresses) != 1 {
 			t.Errorf("the report %s is read as %+v, %v", body, read, err)
-		}
-	})
-}
-
-// FuzzCaddyfile takes any text for the options. Accepted ones survive JSON, load unless a placeholder has an invalid
-// value, and give a page.
-func FuzzCaddyfile(f *testing.F) {
-	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html")
-	f.Add("message \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport")
-	f.Add("footer \"/{unknown} \\{x\\} {http.request.host}\"")
-	f.Add("message x\ncontext_path /")
-	f.Fuzz(func(t *testing.T, text string) {
-		if strings.Contains(text, "file.") { // a placeholder could name any file, such as /dev/zero
-			return
-		}
-		tokens, err := caddyfile.Tokenize([]byte("not_found {\n"+text+"\n}"), "Caddyfile")
-		if err != nil {
-			return
-		}
-		h := new(Handler)
-		if err := h.UnmarshalCaddyfile(caddyfile.NewDispenser(tokens)); err != nil {
-			return
-		}
-		wantSameInJSON(t, h)
-		if h.Template != "" {
-			h.Template = "internal/page/page.html"
-		}
-		if err := provisionErr(t, h); err != nil {
-			if !strings.Contains(h.Message+h.ContextPath+h.BaseURL+h.URI+h.Footer, "{") {
-				t.Errorf("accepted, but not loaded: %v", err)
-			}
-			return
-		}
-		h.logger = zap.NewNop()
-		w := httptest.NewRecorder()
-		if err := serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain); err != nil || w.Body.Len() == 0 {
-			t.Errorf("got %d %q, %v", w.Code, w.Body, err)
 		}
 	})
 }

@@ -4,8 +4,15 @@ import (
 	"net/http"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/judge"
+	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/request"
+	"github.com/caddy-notfound/notfound/internal/response"
 )
 
 // ServeHTTP calls the next handler, and writes the page if nothing else answered:
@@ -13,35 +20,194 @@ import (
 //	what came back                              what happens
 //	the end of the chain, nothing written       the page
 //	an error with status 404, nothing written   the page
-//	a 404 response that is a page               the page in its place (see responseWriter.judge)
+//	a 404 response that is a page               the page in its place
 //	anything else                               passes through
 //
 // A handler that returns without writing has answered, too: net/http makes an empty 200 of it. In the error routes of a
 // 404, the page is also for the end of the route and for any other error; in those of another error, its status stands.
-// With dry_run, everything passes through.
+// With dry_run, everything passes through. Package judge has the rules.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	rw := new(responseWriter)
-	if !rw.enter(h, w, r) {
+	x := new(exchange)
+	if !x.enter(h, w, r) {
 		return next.ServeHTTP(w, r)
 	}
-	err := rw.callNext(next)
-	cause, isPage := rw.cause(err)
+	err := x.callNext(next, r)
+	outcome, isMissing := x.judge.Decide(err, x.writer.HasAnswered())
 	switch {
-	case rw.reason != noReason:
-		rw.logPassed()
-		rw.countWithoutPage(rw.reason.countsAs())
+	case !isMissing:
+		if err == nil {
+			x.writer.End()
+		}
 		return err
-	case !isPage:
+	case !outcome.IsCause():
+		x.pass(outcome)
 		return err
 	case h.DryRun:
-		rw.countWithoutPage(cause)
+		x.count(outcome)
 		return err
-	case rw.replaced != nil, err == nil:
-		err = rw.request.handledError()
-	case !isNotFound(err):
-		// in an error route: Caddy would have logged this error; the page hides it, so log it here
+	}
+	x.answer(outcome, err)
+	return nil
+}
+
+// exchange is a request at one handler, and its response.
+type exchange struct {
+	handler *Handler
+	request request.Request
+	judge   judge.Judge
+	writer  response.Writer
+	uri     string          // what the option uri says
+	site    page.SiteHeader // on entry
+}
+
+// enter begins an exchange. It returns false if a handler of the same group is already running.
+func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) bool {
+	x.handler = h
+	x.request.Read(r)
+	if h.URI != "" { // before a rewrite changes the query that it may come in
+		x.uri = h.pages.ExpandURI(x.request.Replacer)
+	}
+	x.writer.ResponseWriter = w
+	x.writer.Judge = &x.judge
+	x.writer.DryRun = h.DryRun
+	return x.judge.Enter(&h.judge, &x.request, w.Header())
+}
+
+// callNext calls the next handler. If its response is held, the client gets the page, even if reverse_proxy cannot copy
+// the old response to the end, and panics to abort it.
+func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
+	x.site.Read(x.writer.Header())
+	x.handler.pages.ExpandRequestID(x.request.Replacer)
+	defer func() {
+		x.judge.Leave()
+		if x.handler.DryRun && x.judge.IsUnanswered() {
+			x.count(report.Unanswered) // now, because net/http panics over the status 0
+		}
+		if x.writer.IsHeld() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				panic(p)
+			}
+		}
+	}()
+	return next.ServeHTTP(x.writer.ForHandler(), r)
+}
+
+// answer sends the page in the representation that the client accepts. err is the error that the next handler returned,
+// or nil.
+func (x *exchange) answer(cause report.Outcome, err error) {
+	h := x.handler
+	if err != nil && !request.IsNotFound(err) {
+		// Caddy would have logged this error. The page hides it, so it is logged here.
 		h.logger.Error("handling a 404 error; sending the page", zap.Error(err))
 	}
-	rw.answer(cause, err)
-	return nil
+	x.judge.DecidePage(cause)
+	x.request.SetHandled()
+
+	asked := x.asked()
+	p := h.pages.Make(&asked, x.request.Replacer)
+	miss := x.miss(&asked, p.URI, cause)
+	h.counter.Inc(&miss)
+	if x.judge.ClaimCount() && h.Report {
+		report.Missed.Add(miss)
+	}
+	rep := h.pages.Represent(&p, x.request.Accept)
+	defer rep.Free()
+	if rep.TemplateError != nil {
+		h.logTemplateError(rep.TemplateError)
+	}
+
+	x.setHeader(&rep, cause)
+	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
+	if asked.Method != http.MethodHead {
+		_, _ = x.writer.ResponseWriter.Write(rep.Body.Bytes()) // an error means that the client is gone
+	}
+
+	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
+		x.logPage(e, cause, asked.Method, p.URI, rep.Format, err)
+	}
+}
+
+// setHeader sets the header of the page. If it takes the place of a response, the fields of that stay which say nothing
+// about its body.
+func (x *exchange) setHeader(rep *page.Representation, cause report.Outcome) {
+	var site *page.SiteHeader
+	if x.writer.IsHeld() {
+		x.writer.RestoreHeader()
+		if cause == report.Response {
+			site = &x.site
+		}
+	}
+	rep.SetHeader(x.writer.Header(), site)
+}
+
+// logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
+func (x *exchange) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
+	if err == nil {
+		err = x.request.HandledError
+	}
+	replaced := zap.Skip()
+	if cause == report.Response {
+		replaced = zap.String("replaced_content_type", x.writer.HeldHeader().Get("Content-Type"))
+	}
+	e.Write(
+		zap.Stringer("cause", cause),
+		zap.String("method", method),
+		zap.String("uri", uri),
+		zap.String("format", format),
+		replaced,
+		zap.Error(err),
+	)
+}
+
+func (h *Handler) logTemplateError(err error) {
+	h.logger.Error("rendering the template; sending the built-in page instead",
+		zap.String("template", h.Template), zap.Error(err))
+}
+
+// pass logs why a 404 response has passed, and counts it. A handler inside this one that has decided logs it instead.
+func (x *exchange) pass(outcome report.Outcome) {
+	if x.judge.Reason().String() != "" {
+		if e := x.handler.logger.Check(zapcore.DebugLevel, "a 404 response passes"); e != nil {
+			x.logPassed(e)
+		}
+	}
+	x.count(outcome)
+}
+
+func (x *exchange) logPassed(e *zapcore.CheckedEntry) {
+	asked := x.asked()
+	e.Write(
+		zap.Stringer("reason", x.judge.Reason()),
+		zap.String("method", asked.Method),
+		zap.String("uri", x.handler.pages.URI(&asked, x.request.Replacer)),
+		zap.String("content_type", x.writer.Header().Get("Content-Type")),
+	)
+}
+
+// count counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
+func (x *exchange) count(outcome report.Outcome) {
+	if !x.handler.Report || !x.judge.ClaimCount() {
+		return
+	}
+	asked := x.asked()
+	report.Missed.Add(x.miss(&asked, x.handler.pages.URI(&asked, x.request.Replacer), outcome))
+}
+
+// asked returns what the client asked for.
+func (x *exchange) asked() page.Asked {
+	asked := x.request.Asked()
+	asked.URI = x.uri
+	return asked
+}
+
+// miss describes the request for the report. The address is the one on the page.
+func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcome) report.Miss {
+	missing := report.Request{
+		Address:   address,
+		Authority: asked.Authority,
+		Method:    asked.Method,
+		Referer:   x.request.Referer,
+		ByProgram: x.judge.IsForProgram() || !x.request.MayFollowLink(),
+	}
+	return missing.Miss(outcome)
 }

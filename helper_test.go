@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -30,7 +32,9 @@ func provisionErr(t testing.TB, h *Handler) error {
 	t.Helper()
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	t.Cleanup(cancel)
-	return h.Provision(ctx)
+	err := h.Provision(ctx)
+	h.logger = zap.NewNop() // or a test that fails prints a debug line for each page
+	return err
 }
 
 // prepare prepares a request, as Caddy's server does.

@@ -2,8 +2,11 @@ package notfound
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -32,22 +37,26 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 		t.Errorf("the JSON of docs/options.md: %v", err)
 	}
 	provision(t, h)
-	inObject := slices.DeleteFunc(optionNames(), func(name string) bool { return name == "context_path" }) // see message
+	inObject := slices.DeleteFunc(slices.Clone(optionNames), func(name string) bool { return name == "context_path" }) // see message
 
 	options := table(t, "README.md", "## Options")
-	ofFormats := options[slices.Index(optionNames(), "formats")]
-	ofReplace := options[slices.Index(optionNames(), "replace")]
+	ofFormats := options[slices.Index(optionNames, "formats")]
+	ofReplace := options[slices.Index(optionNames, "replace")]
 	docOfFormats := between(t, "module.go", "// The representations on offer: ", "Formats []string")
 	docOfReplace := between(t, "module.go", "// Which 404 responses of the next handlers", "Replace string")
 
 	// the command
 	command, cmd := caddycmd.Commands()["not-found"], new(cobra.Command)
 	command.CobraFunc(cmd)
+	reportCommand, _, err := cmd.Find([]string{"report"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	flags := find(`(?m)^ +(?:-\w, )?--([a-z-]+)`, cmd.Flags().FlagUsages())
 	optionFlags := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool {
-		return flag == "report" || !slices.Contains(optionNames(), strings.ReplaceAll(flag, "-", "_"))
+		return flag == "report" || !slices.Contains(optionNames, strings.ReplaceAll(flag, "-", "_"))
 	})
-	inHelp := find(`--([a-z-]+)`, between(t, "command.go", "whichever the client's Accept header prefers. ", " are the options of the"))
+	inHelp := find(`--([a-z-]+)`, between(t, "internal/command/command.go", "whichever the client's Accept header prefers. ", " are the options of the"))
 
 	// the report
 	var outcomes, links []string
@@ -61,10 +70,6 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	for _, f := range testcaddy.Formats {
 		tested = append(tested, f.Name)
 	}
-	var reasons []string // of the log; an inner not_found writes its own line
-	for r := reasonKeep; r <= reasonDryRun; r++ {
-		reasons = append(reasons, r.String())
-	}
 	encoded, err := json.Marshal(report.Report{})
 	if err != nil {
 		t.Fatal(err)
@@ -72,15 +77,15 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	example := string(encoded)
 
 	for what, tt := range map[string]struct{ got, want []string }{
-		"the syntax of UnmarshalCaddyfile":     {find(`(?m)^(\w+)`, strings.Join(syntax, "\n")), optionNames()},
-		"the modes in it":                      {find(`(?m)^replace (.*)`, strings.Join(syntax, "\n")), []string{strings.Join(modes, "|")}},
+		"the syntax of UnmarshalCaddyfile":     {find(`(?m)^(\w+)`, strings.Join(syntax, "\n")), optionNames},
+		"the modes in it":                      {find(`(?m)^replace (.*)`, strings.Join(syntax, "\n")), []string{strings.Join(judge.Modes, "|")}},
 		"the options of the README":            {column(options, 0), syntax},
 		"the default of formats in the README": {strings.Fields(strings.Trim(ofFormats[1], "`")), page.Formats()},
-		"the default of replace in the README": {[]string{ofReplace[1]}, []string{"`" + replacePages + "`"}},
+		"the default of replace in the README": {[]string{ofReplace[1]}, []string{"`" + judge.Pages + "`"}},
 		"the JSON of docs/options.md":          {find(`(?m)^\t"(\w+)":`, object), slices.Concat([]string{"handler"}, inObject, []string{"group"})},
 		"the documentation of Formats":         {find("`(\\w+)`", docOfFormats), page.Formats()},
-		"the documentation of Replace":         {find("`(\\w+)`: ", docOfReplace), modes},
-		"the default there":                    {find("Default: `(\\w+)`", docOfReplace), []string{replacePages}},
+		"the documentation of Replace":         {find("`(\\w+)`: ", docOfReplace), judge.Modes},
+		"the default there":                    {find("Default: `(\\w+)`", docOfReplace), []string{judge.Pages}},
 		"docs/representations.md":              {column(table(t, "docs/representations.md", "## Formats"), 0), page.Formats()},
 		"the usage of the command":             {slices.Sorted(slices.Values(find(`\[--([a-z-]+)`, command.Usage))), flags},
 		"the help of the command":              {slices.Sorted(slices.Values(inHelp)), optionFlags},
@@ -89,10 +94,10 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 		"the kinds of links of docs/report.md": {column(table(t, "docs/report.md", "## Three kinds of links"), 0), links},
 		"the kinds of links in JSON":           {find(`"(\w+)":\{"count"`, strings.Replace(example, `"links":{`, "", 1)), links},
 		"the outcomes in JSON":                 {find(`"(\w+)":0[,}]`, find(`"outcomes":(\{[^}]*\})`, example)[0]), outcomes},
-		"the help of --why":                    {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand().Flag("why").Usage), -1), outcomes},
-		"the help of --link":                   {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand().Flag("link").Usage), -1), links},
+		"the help of --why":                    {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand.Flag("why").Usage), -1), outcomes},
+		"the help of --link":                   {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand.Flag("link").Usage), -1), links},
 		"the formats of internal/testcaddy":    {tested, page.Formats()},
-		"the reasons of docs/no-page.md":       {column(table(t, "docs/no-page.md", "## Why is it not shown?"), 0), reasons},
+		"the reasons of docs/no-page.md":       {column(table(t, "docs/no-page.md", "## Why is it not shown?"), 0), judge.Reasons()},
 	} {
 		if !slices.Equal(tt.got, tt.want) {
 			t.Errorf("%s: got\n%q\nwant, as in the code,\n%q", what, tt.got, tt.want)
@@ -107,7 +112,7 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 	}
 	last := len(prose) - 1
 	want := strings.Join(prose[:last], ", ") + " or " + prose[last]
-	for _, file := range []string{"README.md", "module.go", "command.go"} {
+	for _, file := range []string{"README.md", "module.go", "internal/command/command.go"} {
 		text := strings.ReplaceAll(between(t, file, "", ""), "\n//", "")
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("%s lacks %q", file, want)
@@ -185,4 +190,93 @@ func column(rows [][]string, i int) (cells []string) {
 		cells = append(cells, strings.ReplaceAll(strings.Trim(row[i], "`"), `\|`, "|"))
 	}
 	return cells
+}
+
+// TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser, and to
+// a program that names no HTML. What is not in the list is replaced; with `replace all`, everything is. The
+// number of them is that of docs/applications.md.
+func TestRecorded404s(t *testing.T) {
+	const (
+		recorded = "recorded"
+		browser  = "browser"
+		program  = "program"
+		everyone = recorded + browser + program
+	)
+	passes := map[string]string{ // to whom
+		// JSON, XML and other types of programs
+		"FastAPI, curl GET /":                                                                          everyone,
+		"Verdaccio 6.8, curl GET /nix":                                                                 everyone,
+		"Verdaccio 6.8, npm GET /-/team/x/y/user?format=cli":                                           everyone,
+		"versitygw (S3), curl GET /nix":                                                                everyone,
+		"versitygw (S3), none HEAD /cba/nope":                                                          everyone,
+		"versitygw (S3), rclone HEAD /bkt-a/p":                                                         everyone,
+		"docker-registry 2, curl GET /v2/A/app/manifests/nope":                                         everyone,
+		"docker-registry 2, skopeo GET /v2/a/app/manifests/nope":                                       everyone,
+		"Jupyter Notebook, Chromium GET /api/contents/nope.txt":                                        everyone,
+		"WordPress 6.1, Chromium GET /wp-json/oembed/1.0/embed?url=http://app.example/x":               everyone,
+		"MediaWiki 1.39, Chromium GET /rest.php/v1/page/Nopexx":                                        everyone,
+		"Next.js 16.4, app router, Chromium GET /nix?_rsc=5CB68i4pnAekjehf":                            everyone,
+		"PouchDB Server (express-pouchdb) 4.2.0, PouchDB 9 in Node (node-fetch) GET /db/node-w2/":      everyone,
+		"React Router framework mode, react-router-serve, plain HTTP 8.5.1, Chromium GET /post/9.data": everyone,
+		"RabbitMQ management 3.10.8, rabbitmqadmin 3.10.8 POST /api/queues/%2F/none/get":               everyone,
+		"RabbitMQ management 3.10.8, Chromium 156 GET /api/queues/%2F/none?lengths_age=60&lengths_incr=5&msg_rates_age=60&msg_rates_incr=5&data_rates_age=60&data_rates_incr=5": everyone,
+		"Azurite Blob 3.37.0, @azure/storage-blob GET /devstoreaccount1/none?restype=container":                                                                                 everyone,
+		// JSON under another type
+		"PouchDB Server (express-pouchdb) 4.2.0, PouchDB 9 in Node (node-fetch) GET /db/node-w2/none/x": recorded + program,
+		"PouchDB Server (express-pouchdb) 4.2.0, Chromium 156 GET /db/remote-plain/none":                program,
+		"aptly api serve 1.5.0, curl GET /api/repos/nope":                                               recorded + program,
+		"Node-RED 4.1.15, editor in Chromium, fetch, http in node GET /item/str":                        recorded + program,
+		"Astro with ClientRouter, plain HTTP 7.3.5, Chromium GET /api/x":                                program,
+		"SvelteKit, adapter-node, plain HTTP 3.2.0, Chromium GET /api/x?t":                              program,
+		"Nuxt, localhost 4.5.2, Chromium GET /api/y":                                                    recorded + program,
+		"TanStack Start, plain HTTP 1.169.5, Chromium GET /api/x":                                       program,
+		// HTML, text or nothing, to a script
+		"FastAPI, Chromium GET /plain/99":                                                                        recorded,
+		"Flask with htmx 4 and Turbo 8, Chromium GET /part/99":                                                   recorded,
+		"Flask with htmx 4 and Turbo 8, Chromium GET /frame/99":                                                  recorded,
+		"Next.js 16.4, app router, Chromium GET /api/x":                                                          recorded,
+		"Verdaccio 6.8, Chromium GET /-/verdaccio/data/sidebar/nope-nope":                                        recorded,
+		"Prometheus, Chromium GET /api/v1/nope":                                                                  recorded,
+		"Rails 6.1, Chromium GET /head":                                                                          recorded,
+		"Express 5 with swup 4.10, barba 2.10, Alpine AJAX 0.12.7, localhost, Chromium 156 GET /alpine/missing":  recorded,
+		"Express 5 with swup 4.10, barba 2.10, Alpine AJAX 0.12.7, localhost, Chromium 156 POST /alpine/vote/99": recorded,
+		"Express 5 with swup 4.10, barba 2.10, Alpine AJAX 0.12.7, localhost, Chromium 156 GET /barba/missing":   recorded,
+	}
+	seen := make(map[string]bool)
+	for _, rec := range testcaddy.Recordings() {
+		name := fmt.Sprintf("%s, %s %s %s", rec.Application, rec.Client, rec.Method, rec.Target)
+		seen[name] = true
+		theirs := httptest.NewRecorder()
+		rec.Replay(theirs)
+		clients := map[string]http.Header{
+			recorded: rec.Request,
+			browser:  {"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}},
+			program:  {"Accept": {"*/*"}},
+		}
+		for client, header := range clients {
+			for mode, want := range map[string]bool{"": strings.Contains(passes[name], client), judge.All: false} {
+				r := httptest.NewRequest(rec.Method, rec.Target, nil)
+				r.Header = header.Clone()
+				w := httptest.NewRecorder()
+				err := provision(t, &Handler{Replace: mode}).ServeHTTP(w, prepare(w, r), caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+					rec.Replay(w)
+					return nil
+				}))
+				got, want404 := w.Header().Clone(), theirs.Header().Clone()
+				got.Del("Vary") // which is added if the response passes because of who asks, or of its body
+				want404.Del("Vary")
+				passed := w.Body.String() == theirs.Body.String() && reflect.DeepEqual(got, want404)
+				isPage := w.Header().Get("Content-Location") == "" && strings.Contains(w.Body.String(), "HTTP ERROR 404") == (rec.Method != http.MethodHead)
+				if err != nil || passed != want || isPage == want {
+					t.Errorf("%s, to %s, replace %q: it passed: %v, it is the page: %v, %v, want it to pass: %v", name, client, mode, passed, isPage, err, want)
+				}
+			}
+		}
+	}
+	for name := range passes {
+		if !seen[name] {
+			t.Errorf("%s was not recorded", name)
+		}
+	}
+	between(t, "docs/applications.md", fmt.Sprintf(" %d of their 404s", len(testcaddy.Recordings())), "")
 }

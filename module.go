@@ -3,9 +3,10 @@
 package notfound
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -14,11 +15,15 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/command"
+	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/report"
 )
 
 func init() {
 	caddy.RegisterModule(Handler{})
+	command.Register(newHandler)
 }
 
 // Handler answers a request with a 404 page when nothing else does. It calls the next handler, and writes the page if
@@ -95,7 +100,8 @@ type Handler struct {
 	Group string `json:"group,omitempty"`
 
 	pages   *page.Maker
-	counter pageCounter
+	judge   judge.Options
+	counter report.Pages
 	logger  *zap.Logger
 }
 
@@ -107,26 +113,48 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// optionNames returns the names of the options in the order of their fields. The Caddyfile sets the group by itself.
-func optionNames() (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "group" {
-			names = append(names, name)
-		}
+// optionNames are the names of the options, in the order of their fields. The Caddyfile sets the group by itself.
+var optionNames = []string{
+	"message", "context_path", "base_url", "uri", "footer", "formats", "replace", "keep", "template", "report", "dry_run",
+}
+
+// valueOption is an option that takes one value.
+type valueOption struct {
+	name  string
+	value *string
+	check func(string) error
+
+	placeholders bool // are expanded; the check is for values without placeholders, or with global ones expanded
+}
+
+// valueOptions returns the options that take one value.
+func (h *Handler) valueOptions() []valueOption {
+	return []valueOption{
+		{"message", &h.Message, page.CheckLine, true},
+		{"context_path", &h.ContextPath, page.CheckContextPath, true},
+		{"base_url", &h.BaseURL, page.CheckBaseURL, true},
+		{"uri", &h.URI, page.CheckURI, true},
+		{"footer", &h.Footer, page.CheckLine, true},
+		{"replace", &h.Replace, judge.CheckMode, false},
+		{"template", &h.Template, judge.CheckNoPlaceholders, false}, // caddy adapt does not read the file
 	}
-	return names
 }
 
 // Provision checks the options, reads the template and registers the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-
 	err := h.checkOptions()
 	if err != nil {
 		return err
 	}
+	h.judge = judge.Options{
+		Mode:   h.Replace,
+		Keep:   h.Keep,
+		Group:  h.Group,
+		DryRun: h.DryRun,
+	}
 	version, _ := caddy.Version()
-	if h.pages, err = page.NewMaker(page.Options{
+	h.pages, err = page.NewMaker(page.Options{
 		Message:     h.Message,
 		ContextPath: h.ContextPath,
 		BaseURL:     h.BaseURL,
@@ -137,16 +165,67 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Template:    h.Template,
 		Sample:      samplePlaceholders(),
 		Logger:      h.logger,
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if h.counter, err = newPageCounter(ctx.GetMetricsRegistry()); err != nil {
+	h.counter, err = report.NewPages(ctx.GetMetricsRegistry())
+	if err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
-	if h.Report = h.Report || h.DryRun; h.Report {
-		missed.Begin()
+	h.Report = h.Report || h.DryRun
+	if h.Report {
+		report.Missed.Begin()
 	}
 	return nil
+}
+
+// checkOptions checks the options when the config loads, with global placeholders expanded.
+func (h *Handler) checkOptions() error {
+	for _, o := range h.valueOptions() {
+		value, known := *o.value, true
+		if o.placeholders {
+			value, known = expandGlobal(value)
+		}
+		if *o.value == "" || !known {
+			continue
+		}
+		if err := o.check(value); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	for _, m := range h.Keep {
+		if err := judge.CheckKeep(m); err != nil {
+			return fmt.Errorf("keep: %w", err)
+		}
+	}
+	return h.checkTogether()
+}
+
+// checkTogether refuses an option that another leaves without effect.
+func (h *Handler) checkTogether() error {
+	if h.Message != "" && h.ContextPath != "" {
+		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
+	}
+	if h.Template != "" && len(h.Formats) > 0 && !slices.Contains(h.Formats, "html") {
+		return fmt.Errorf("template: %s is for the HTML page, and the formats %s have no html; "+
+			"add html to them, or leave the template out", h.Template, strings.Join(h.Formats, " "))
+	}
+	return nil
+}
+
+// expandGlobal expands a value's placeholders. It returns false if one depends on the request.
+func expandGlobal(value string) (expanded string, ok bool) {
+	expanded, err := caddy.NewReplacer().ReplaceFunc(value, func(name string, value any) (any, error) {
+		// see caddy.NewReplacer; time is a request's
+		for _, prefix := range []string{"env.", "file.", "system."} {
+			if strings.HasPrefix(name, prefix) {
+				return value, nil
+			}
+		}
+		return nil, errors.New("not a global placeholder")
+	})
+	return expanded, err == nil
 }
 
 // samplePlaceholders returns the placeholders of a sample request, for a template.

@@ -28,25 +28,25 @@ func TestWhatCaddyDoes(t *testing.T) {
 	})
 	const intercept, gone = "intercept {\n@gone status 410\nhandle_response @gone {\n", "\n}\n}\n"
 	cases := map[string]struct{ site, want string }{
-		// isUnhandled, isUnanswered, cause and setHandled
+		// Request.IsUnhandled, Request.SetHandled, Judge.isUnanswered and Judge.Decide
 		"GET the end of the chain":  {"OBSERVER", " unhandled"},
 		"GET the end within handle": {"OBSERVER\nhandle {\nrespond /other no\n}", " unhandled"},
 		"GET an empty response":     {"OBSERVER\nrespond 200", "WriteHeader 200"},
 		"GET a silent handler":      {"OBSERVER\nhandle {\n" + testcaddy.Directive(t, silent) + "\n}", ""},
-		// isBareStatus and handledError
+		// Judge.isBareStatus and Request.HandledError
 		"GET the end of the routes of a 404": {"error 404\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 404"},
 		"GET the end of the routes of a 500": {"error 500\nhandle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}", "WriteHeader 500"},
-		// isIntercepted, cause and isDecided
+		// Request.IsIntercepted and Judge.Decide
 		"GET intercept takes a response": {"route {\nOBSERVER\n" + intercept + "respond own" + gone + "respond 410\n}", "WriteHeader 200 Content-Type intercepted:410"},
 		"GET within its response route":  {intercept + "OBSERVER" + gone + "respond 410", " intercepted:410"},
 		"GET intercept takes none":       {"route {\nOBSERVER\n" + intercept + gone + "respond 200\n}", "WriteHeader 200"},
-		// judge and isUnanswered
+		// Judge.Status
 		"GET intercept of no answer":  {"route {\nOBSERVER\n" + intercept + gone + "}", "WriteHeader 0 unhandled intercepted:0"},
 		"GET templates of no answer":  {"route {\nOBSERVER\ntemplates\n}", "WriteHeader 200 Content-Length unhandled"},
 		"HEAD templates of no answer": {"route {\nOBSERVER\ntemplates\n}", "WriteHeader 200 unhandled"},
-		// restoreSiteHeader
+		// SiteHeader.restore
 		"GET a backend without Server": {"OBSERVER\nreverse_proxy " + app, "WriteHeader 200 -Server Content-Length Via"},
-		// callNext
+		// exchange.callNext
 		"GET a backend that breaks off": {"OBSERVER\nrewrite /breaks\nreverse_proxy " + app, "WriteHeader 404 -Server Via panicked"},
 	}
 	sites := make(map[string]string)

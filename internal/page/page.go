@@ -111,9 +111,6 @@ func (m *Maker) ExpandRequestID(placeholders Placeholders) {
 	}
 }
 
-// Varies reports whether different clients may get different representations.
-func (m *Maker) Varies() bool { return len(m.offered) > 1 }
-
 // tokenBytes are those of a method (RFC 9110, section 5.6.2).
 var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
 
@@ -148,9 +145,11 @@ func (m *Maker) Make(asked *Asked, placeholders Placeholders) Page {
 type Representation struct {
 	Format        string // its name
 	ContentType   string
-	Policy        string        // the Content-Security-Policy that it needs; empty: none
 	Body          *bytes.Buffer // until it is freed
 	TemplateError error         // why the built-in page takes the place of the user's template
+
+	policy string // the Content-Security-Policy that it needs; empty: none
+	varies bool   // other clients may get another representation
 }
 
 // bodies are reused: the built-in HTML page is longer than everything else that a request allocates.
@@ -168,7 +167,12 @@ func (r *Representation) Free() {
 // user's template, if there is one.
 func (m *Maker) Represent(pg *Page, accept string) Representation {
 	format := m.offered[m.offers.Choose(accept)]
-	r := Representation{Format: format.name, ContentType: format.contentType, Body: bodies.Get().(*bytes.Buffer)}
+	r := Representation{
+		Format:      format.name,
+		ContentType: format.contentType,
+		Body:        bodies.Get().(*bytes.Buffer),
+		varies:      len(m.offered) > 1,
+	}
 	if format.name == "html" {
 		if m.template != nil {
 			if r.TemplateError = render(r.Body, m.template.latest(), *pg); r.TemplateError == nil {
@@ -176,7 +180,7 @@ func (m *Maker) Represent(pg *Page, accept string) Representation {
 			}
 			r.Body.Reset()
 		}
-		r.Policy = builtInPolicy
+		r.policy = builtInPolicy
 	}
 	format.write(r.Body, *pg)
 	return r

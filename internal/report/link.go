@@ -1,10 +1,48 @@
 package report
 
 import (
+	"net/http"
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
+
+// Request is a request for a missing address.
+type Request struct {
+	Address   string // as on the page
+	Authority string // which the client addressed; the address may begin with another one
+	Method    string
+	Referer   string // as the client sent it
+	ByProgram bool   // which follows no link
+}
+
+// Miss describes what is counted of a request: what led to the address, and what became of the request.
+func (r *Request) Miss(outcome Outcome) Miss {
+	_, host, target, ok := uri.Split(r.Address)
+	if !ok { // as in urn:x
+		target = r.Address
+	}
+	m := Miss{
+		Host:    host,
+		Path:    target,
+		Referer: r.Referer,
+		Link:    LinkOf(r.Referer, host, target, r.Authority),
+		Outcome: outcome,
+	}
+	if m.Link == None {
+		m.Referer = ""
+	}
+	isIcon := target == "/favicon.ico" // browsers request it on their own
+	if r.ByProgram || isIcon || !isOfLink(r.Method) {
+		m.Link = None
+	}
+	return m
+}
+
+// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with theirs.
+func isOfLink(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
+}
 
 // LinkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of
 // the missing address as they are on the page; addressed is the host that the client addressed. A Referer with either host

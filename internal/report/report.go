@@ -32,6 +32,9 @@ var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passe
 // String returns the name that people read, for example unanswered.
 func (o Outcome) String() string { return outcomeNames[o] }
 
+// IsCause reports whether the outcome is the cause of a page.
+func (o Outcome) IsCause() bool { return o < NumCauses }
+
 // Link is the kind of link that led to a missing address.
 type Link uint8
 

@@ -1,4 +1,4 @@
-package notfound
+package report
 
 import (
 	"encoding/json"
@@ -6,12 +6,10 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddy-notfound/notfound/internal/report"
 )
 
-// missed is the report of missing addresses. It belongs to the process, and outlives config reloads.
-var missed report.Counter
+// Missed counts for the report of this process. It outlives config reloads.
+var Missed Counter
 
 func init() {
 	caddy.RegisterModule(adminReport{})
@@ -25,7 +23,8 @@ func init() {
 // GET returns the report as JSON. DELETE returns the same and starts over, in one step.
 type adminReport struct{}
 
-const reportPath = "/not_found/report"
+// Path is the path of the report on the admin API.
+const Path = "/not_found/report"
 
 // CaddyModule returns the Caddy module information.
 func (adminReport) CaddyModule() caddy.ModuleInfo {
@@ -37,15 +36,15 @@ func (adminReport) CaddyModule() caddy.ModuleInfo {
 
 // Routes returns the route of the report.
 func (adminReport) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: reportPath, Handler: caddy.AdminHandlerFunc(serveReport)}}
+	return []caddy.AdminRoute{{Pattern: Path, Handler: caddy.AdminHandlerFunc(serveReport)}}
 }
 
 func serveReport(w http.ResponseWriter, r *http.Request) error {
-	read := missed.Snapshot
+	read := Missed.Snapshot
 	switch r.Method {
 	case http.MethodGet:
 	case http.MethodDelete:
-		read = missed.Take
+		read = Missed.Take
 	default:
 		w.Header().Set("Allow", "GET, DELETE")
 		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET or DELETE", r.Method)
@@ -57,7 +56,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 	return writeReport(w, s, ok)
 }
 
-func writeReport(w http.ResponseWriter, s report.Report, ok bool) error {
+func writeReport(w http.ResponseWriter, s Report, ok bool) error {
 	if !ok {
 		return refuse(http.StatusNotFound, "no not_found handler has had report enabled; give one the option report")
 	}

@@ -1,4 +1,4 @@
-package notfound
+package command
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package notfound
+package command
 
 import (
 	"bytes"
@@ -138,7 +138,7 @@ func askReport(address string) (r report.Report, err error) {
 	if !addr.IsUnixNetwork() {
 		origin = "http://" + addr.JoinHostPort(0)
 	}
-	req, notURL := http.NewRequest(http.MethodGet, origin+reportPath, nil)
+	req, notURL := http.NewRequest(http.MethodGet, origin+report.Path, nil)
 	if err != nil || notURL != nil || addr.PortRangeSize() > 1 {
 		return r, fmt.Errorf("%q is not the address of an admin API; %s", address, another)
 	}

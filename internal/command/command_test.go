@@ -1,6 +1,7 @@
-package notfound
+package command_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,16 +10,42 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	_ "github.com/caddy-notfound/notfound"
+	"github.com/caddy-notfound/notfound/internal/command"
 )
 
-// uncheckedConfig returns the config that `caddy not-found` would run with arguments.
+// uncheckedConfig returns the config that `caddy not-found` would run with arguments. Its handler has no options.
 func uncheckedConfig(args ...string) (*caddy.Config, error) {
+	config, _, err := configAndOptions(args...)
+	return config, err
+}
+
+// configAndOptions also returns the options of the handler.
+func configAndOptions(args ...string) (config *caddy.Config, options [][]string, err error) {
 	cmd := new(cobra.Command)
 	caddycmd.Commands()["not-found"].CobraFunc(cmd)
 	if err := cmd.ParseFlags(args); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return notFoundConfig(caddycmd.Flags{FlagSet: cmd.Flags()})
+	config, err = command.ConfigOf(caddycmd.Flags{FlagSet: cmd.Flags()}, func(given [][]string) (any, error) {
+		options = given
+		return struct{}{}, nil
+	})
+	return config, options, err
+}
+
+func TestFlagsAreOptionsOfTheHandler(t *testing.T) {
+	_, got, err := configAndOptions("--message=Not here", "--formats=json,text", "--report", "--base-url=https://a.test")
+	want := [][]string{
+		{"message", "Not here"},
+		{"base_url", "https://a.test"},
+		{"formats", "json", "text"},
+		{"report"},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got the options %q, %v, want %q", got, err, want)
+	}
 }
 
 // configOfFlags is uncheckedConfig with Caddy's own check, which removes the apps from the config.
@@ -31,11 +58,9 @@ func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
 	return config, err
 }
 
-// TestFlagsAreRefusedAsOptionsAre covers mistakes in the handler's options and in the command's own flags.
-func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
+// TestMistakesInFlagsAreRefused covers the command's own flags. The others are options of the handler.
+func TestMistakesInFlagsAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"--context-path=app":               `context_path: "app" does not begin with a slash`,
-		"--formats=":                       "option 'formats' needs at least one of text, html",
 		"404.html":                         `unexpected argument "404.html"; the options are flags, and the subcommands are report and export-template`,
 		"--listen=:port":                   `listen: ":port" is not an address: invalid start port`,
 		"--listen=localhost":               `listen: "localhost" is not an address; write it as host:port, or as in unix//run/caddy.sock`,

@@ -1,12 +1,72 @@
-package notfound
+package page
 
 import (
+	"maps"
 	"net/http"
+	"strconv"
 	"strings"
+
+	"github.com/caddy-notfound/notfound/internal/accept"
 )
 
-// siteFields are the site's. Where the page replaces a response, they keep the values from before the response.
-var siteFields = [...]string{"Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Link", "Server"}
+// siteFields are the site's. Where the page replaces a response, they get the values from before the response.
+var siteFields = [...]string{
+	"Content-Language",
+	"Content-Security-Policy",
+	"Content-Security-Policy-Report-Only",
+	"Link",
+	"Server",
+}
+
+// SiteHeader has the fields of the site, each as one line.
+type SiteHeader [len(siteFields)]string
+
+// Read copies the site's fields, because Caddy's header handler changes values in place.
+func (s *SiteHeader) Read(header http.Header) {
+	for i, field := range siteFields {
+		s[i] = strings.Join(header[field], ", ")
+	}
+}
+
+// restore restores the site's fields. A response without Server gets none: a handler has taken it away.
+func (s *SiteHeader) restore(header http.Header) {
+	for i, field := range siteFields {
+		if s[i] == "" {
+			delete(header, field)
+		} else if field != "Server" || header[field] != nil {
+			header[field] = []string{s[i]}
+		}
+	}
+}
+
+// SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields are
+// restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's.
+func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
+	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesBody(field) })
+	if site != nil {
+		site.restore(header)
+	}
+
+	// The values are not shared between responses: Caddy's header handler changes values in place.
+	values := make([]string, 0, 6)
+	set := func(field, value string) {
+		values = append(values, value)
+		header[field] = values[len(values)-1 : len(values) : len(values)]
+	}
+
+	set("Content-Type", r.ContentType)
+	set("Content-Length", strconv.Itoa(r.Body.Len()))
+	set("X-Content-Type-Options", "nosniff")
+	set("Cache-Control", "no-store")
+	if r.policy != "" && header["Content-Security-Policy"] == nil {
+		set("Content-Security-Policy", r.policy)
+	}
+	if r.varies && header["Vary"] == nil {
+		set("Vary", "Accept")
+	} else if r.varies {
+		accept.AddToVary(header, "Accept")
+	}
+}
 
 // describesBody reports whether a header field describes one body, or acts on it. None of them can be true of a
 // page, whoever set it: a handler that failed, a response that was replaced, or the site. Of the fields that servers

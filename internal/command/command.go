@@ -1,4 +1,5 @@
-package notfound
+// Package command has `caddy not-found`, a server that answers every request with the page, and its subcommands.
+package command
 
 import (
 	"encoding/json"
@@ -21,7 +22,11 @@ import (
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
-func init() {
+// NewHandler returns a not_found handler with options, each of which is its name and its arguments, as in a Caddyfile.
+type NewHandler func(options [][]string) (any, error)
+
+// Register registers the command.
+func Register(newHandler NewHandler) {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "not-found",
 		Usage: "[--listen <addr>] [--message <text>] [--context-path <path>] [--base-url <url>] [--uri <text>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
@@ -65,7 +70,9 @@ signal to stop ends every exchange within 5 seconds.
 			flags.String("admin", caddy.DefaultAdminListen, "The address of the admin API, as in unix//run/not-found.sock; only with --report")
 			flags.Bool("access-log", false, "Enable the access log")
 			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
-			cmd.RunE = caddycmd.WrapCommandFuncForCobra(cmdNotFound)
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+				return serve(caddycmd.Flags{FlagSet: cmd.Flags()}, newHandler)
+			}
 			cmd.AddCommand(reportCommand(), &cobra.Command{
 				Use:     "export-template",
 				Short:   "Exports the built-in HTML page, as a starting point for a template",
@@ -87,9 +94,10 @@ const (
 	gracePeriod = 5 * time.Second
 )
 
-func cmdNotFound(fl caddycmd.Flags) (int, error) {
+// serve runs the server.
+func serve(fl caddycmd.Flags, newHandler NewHandler) error {
 	caddy.TrapSignals()
-	config, err := notFoundConfig(fl)
+	config, err := configOf(fl, newHandler)
 	if err == nil {
 		err = checkUnused("listen", fl.String("listen"), "--listen :8081")
 	}
@@ -100,7 +108,7 @@ func cmdNotFound(fl caddycmd.Flags) (int, error) {
 		err = caddy.Run(config)
 	}
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
 	select {}
 }
@@ -108,7 +116,7 @@ func cmdNotFound(fl caddycmd.Flags) (int, error) {
 // checkUnused refuses an address where something answers. Caddy would share it, and clients, `caddy reload` and `caddy
 // stop` would reach one or the other.
 func checkUnused(flag, address, instead string) error {
-	addr, _ := caddy.ParseNetworkAddress(address) // which notFoundConfig has checked
+	addr, _ := caddy.ParseNetworkAddress(address) // which configOf has checked
 	conn, err := dial(addr, time.Second)
 	if err != nil {
 		return nil
@@ -117,12 +125,12 @@ func checkUnused(flag, address, instead string) error {
 	return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
 }
 
-// notFoundConfig returns the config of a server that answers every request with the page.
-func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
+// configOf returns the config of a server that answers every request with the page.
+func configOf(fl caddycmd.Flags, newHandler NewHandler) (*caddy.Config, error) {
 	if fl.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q; the options are flags, and the subcommands are report and export-template", fl.Arg(0))
 	}
-	handler, err := handlerOfFlags(fl)
+	handler, err := newHandler(optionsOf(fl))
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +143,10 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	if _, err := parseAddress("listen", server.Listen[0]); err != nil {
 		return nil, err
 	}
-	if fl.Changed("admin") && !handler.Report {
+	if fl.Changed("admin") && !fl.Bool("report") {
 		return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
 	}
-	if _, err := parseAddress("admin", fl.String("admin")); handler.Report && err != nil {
+	if _, err := parseAddress("admin", fl.String("admin")); fl.Bool("report") && err != nil {
 		return nil, err
 	}
 	if fl.Changed("trusted-proxies") {
@@ -180,7 +188,7 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 
 	config := &caddy.Config{
 		Admin: &caddy.AdminConfig{
-			Disabled: !handler.Report,
+			Disabled: !fl.Bool("report"),
 			Listen:   fl.String("admin"),
 			Config:   &caddy.ConfigSettings{Persist: new(false)},
 		},
@@ -201,21 +209,22 @@ func notFoundConfig(fl caddycmd.Flags) (*caddy.Config, error) {
 	return config, nil
 }
 
-// handlerOfFlags returns a handler with the given options, with the checks of the directive.
-func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
-	h := &Handler{Report: fl.Bool("report")}
-	for _, o := range h.valueOptions() {
-		if flag := strings.ReplaceAll(o.name, "_", "-"); fl.Changed(flag) {
-			if err := h.setOption(o.name, []string{fl.String(flag)}); err != nil {
-				return nil, err
-			}
+// optionFlags are the flags that are options of the handler with one value.
+var optionFlags = []string{"message", "context-path", "base-url", "uri", "footer", "template"}
+
+// optionsOf returns the options that flags give to the handler.
+func optionsOf(fl caddycmd.Flags) (options [][]string) {
+	for _, flag := range optionFlags {
+		if fl.Changed(flag) {
+			options = append(options, []string{strings.ReplaceAll(flag, "-", "_"), fl.String(flag)})
 		}
 	}
 	if fl.Changed("formats") {
 		formats, _ := fl.GetStringSlice("formats")
-		if err := h.setOption("formats", formats); err != nil {
-			return nil, err
-		}
+		options = append(options, append([]string{"formats"}, formats...))
 	}
-	return h, nil
+	if fl.Bool("report") {
+		options = append(options, []string{"report"})
+	}
+	return options
 }

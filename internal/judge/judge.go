@@ -1,0 +1,237 @@
+// Package judge decides what becomes of a response, and whether the page answers a request. It has the rules of the
+// options replace and keep, and those for several not_found handlers of one request. The handler has one [Judge] for each
+// request, and the response's writer asks it.
+package judge
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddy-notfound/notfound/internal/accept"
+	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/request"
+	"github.com/caddy-notfound/notfound/internal/response"
+)
+
+// Judge judges the response to one request, for one handler.
+type Judge struct {
+	options *Options
+	request *request.Request
+
+	shared *shared // by all not_found handlers of the request
+	own    shared  // what they share, in the first of them
+	outer  *Judge  // of the handler around this one
+
+	before       http.Header    // of the response on entry, in an error route for a 404; nil: no bare status follows
+	reason       Reason         // why a 404 response passes
+	cause        report.Outcome // why the page takes the place of the response
+	isHeld       bool           // it does
+	isBare       bool           // the response is the handled error's status alone
+	isForProgram bool           // the 404 response is an answer for a program
+	mayBeJSON    bool           // the first bytes of its body decide
+}
+
+// Enter begins a request at a handler. The header is that of the response. Enter returns false if a handler of the same
+// group is already running.
+func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) bool {
+	j.options = options
+	j.request = r
+	j.shared = sharedBy(r, &j.own)
+	if request.IsNotFound(r.HandledError) {
+		j.before = header.Clone() // the header handler changes values in place
+	}
+	return j.shared.enter(j)
+}
+
+// Leave ends the time in which the next handler runs.
+func (j *Judge) Leave() { j.shared.leave(j) }
+
+// Status implements [response.Judge].
+func (j *Judge) Status(status int, header http.Header) response.Verdict {
+	switch status {
+	case 0:
+		// Nothing answered, and the status is 0: intercept and vulcain write the status that they recorded, which is
+		// none. Vulcain also writes a body. The page replaces both.
+		if j.request.IsUnhandled() {
+			return j.hold(report.Unanswered)
+		}
+	case http.StatusOK:
+		if j.isUnanswered(header) {
+			return response.Ignore
+		}
+	case http.StatusNotFound:
+		if j.isBareStatus(header) {
+			j.isBare = true
+			return j.hold(report.Error)
+		}
+		return j.judge404(header)
+	}
+	return response.Pass
+}
+
+func (j *Judge) hold(cause report.Outcome) response.Verdict {
+	j.isHeld = true
+	j.cause = cause
+	return response.Hold
+}
+
+// Body implements [response.Judge]. JSON passes, whatever its media type. One byte decides, because `{` may come alone.
+func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
+	if j.isBare { // no longer: more follows the status
+		j.isBare = false
+		j.judge404(header)
+	}
+	if j.mayBeJSON && len(first) > 0 {
+		j.mayBeJSON = false
+		if bytes.HasPrefix(bytes.TrimLeft(first, " \t\r\n"), []byte("{")) {
+			j.isForProgram = true
+			j.pass(reasonJSON)
+		}
+	}
+	return j.reason != noReason
+}
+
+// judge404 judges a 404 response by its header.
+func (j *Judge) judge404(header http.Header) response.Verdict {
+	j.isForProgram = !isForPeople(j.request.Method, header)
+	why := j.reasonToPass(header)
+	j.mayBeJSON = j.bodyDecides(why, header)
+	if why == noReason {
+		return j.hold(report.Response)
+	}
+	j.pass(why)
+	return response.Pass
+}
+
+// reasonToPass returns why a 404 response with this header passes.
+func (j *Judge) reasonToPass(header http.Header) Reason {
+	mode := j.options.Mode
+	if j.shared.hasDecided() {
+		return reasonInner
+	}
+	if j.options.keeps(header) {
+		return reasonKeep
+	}
+	if mode != All {
+		switch {
+		case j.isForProgram:
+			return reasonType
+		case j.request.IsScript:
+			return reasonScript
+		case mode == None:
+			return reasonReplace
+		}
+	}
+	if j.options.DryRun {
+		return reasonDryRun
+	}
+	return noReason
+}
+
+// bodyDecides reports whether a 404 response may be JSON under another type. A browser gets the page whatever the body is,
+// which may be markup that a client has had reflected.
+func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
+	if j.options.Mode == All {
+		return false
+	}
+	wouldBeReplaced := why == noReason || why.outcome() == report.Replaceable
+	isReadable := j.request.Method != http.MethodHead && header.Get("Content-Encoding") == ""
+	return wouldBeReplaced && isReadable && !j.request.OpensPage()
+}
+
+// pass has a 404 response pass, and then all not_found handlers around this one: of one inside another the inner one
+// decides. A dry run does not.
+func (j *Judge) pass(why Reason) {
+	j.isHeld = false
+	j.reason = why
+	if why != reasonInner && !j.options.DryRun {
+		j.shared.decide(report.Passed)
+	}
+}
+
+// Sending implements [response.Judge]. Where another client would get the page, a cache must not give it this response.
+func (j *Judge) Sending(header http.Header) {
+	dependsOnClient := j.reason == reasonScript || j.reason == reasonJSON
+	if dependsOnClient && j.options.Mode != None {
+		accept.AddToVary(header, "Accept", "Sec-Fetch-Mode")
+	}
+}
+
+// isForPeople reports whether a response with these header fields is something that people look at, or nothing at
+// all, rather than an answer for a program.
+func isForPeople(method string, header http.Header) bool {
+	mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";")
+	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+	switch mediaType {
+	case "", "text/html", "application/xhtml+xml", "text/plain":
+		return true
+	}
+	if strings.HasPrefix(mediaType, "application/grpc") {
+		return false // it has its answer in the header or the trailers
+	}
+	// A response to HEAD has no body, and a middleware may have counted that. Its type says what GET gets.
+	return header.Get("Content-Length") == "0" && method != http.MethodHead
+}
+
+// isUnanswered reports whether a 200 means that nothing answered: templates and replace-response write one for an empty
+// buffer. A body that follows implies the 200.
+func (j *Judge) isUnanswered(header http.Header) bool {
+	length := header.Get("Content-Length")
+	return (length == "" || length == "0") && j.request.IsUnhandled()
+}
+
+// isBareStatus reports whether a 404 is what Caddy itself writes at the end of an error route: the status of the handled
+// error, with nothing about a body but what the handler that failed has left. It is not if the error route has answered:
+// keep matches now but did not on entry, or a not_found handler inside this one has decided.
+func (j *Judge) isBareStatus(header http.Header) bool {
+	if j.before == nil || j.shared.hasDecided() {
+		return false
+	}
+	for _, field := range []string{"Content-Type", "Content-Length"} {
+		if !slices.Equal(header[field], j.before[field]) {
+			return false
+		}
+	}
+	return !j.options.keeps(header) || j.options.keeps(j.before)
+}
+
+// Decide says what a request for a missing address comes to, once the next handler has returned an error or nil: why the
+// page answers it, or, if a 404 response has passed, what that counts as. It returns false for any other request.
+func (j *Judge) Decide(err error, hasAnswered bool) (outcome report.Outcome, isMissing bool) {
+	handled := j.request.HandledError
+	switch {
+	case j.reason != noReason:
+		return j.reason.outcome(), true
+	case j.isHeld: // whatever the error is
+		return j.cause, true
+	case hasAnswered:
+		return 0, false
+	case handled != nil && !request.IsNotFound(handled):
+		return 0, false // its status stands
+	case err != nil:
+		return report.Error, handled != nil || request.IsNotFound(err)
+	case !j.request.IsUnhandled() && !j.request.IsIntercepted():
+		return 0, false
+	case handled != nil:
+		return report.Error, true
+	default:
+		return report.Unanswered, true
+	}
+}
+
+// DecidePage stores that the page is sent, and why.
+func (j *Judge) DecidePage(cause report.Outcome) { j.shared.decide(cause) }
+
+// IsUnanswered reports whether the status 0 came, which net/http panics over.
+func (j *Judge) IsUnanswered() bool { return j.isHeld && j.cause == report.Unanswered }
+
+// ClaimCount has the caller count the request in the report. It returns false if another handler has claimed it.
+func (j *Judge) ClaimCount() bool { return j.shared.claimCount() }
+
+// Reason returns why a 404 response passes.
+func (j *Judge) Reason() Reason { return j.reason }
+
+// IsForProgram reports whether the next handler wrote a 404 response that is an answer for a program.
+func (j *Judge) IsForProgram() bool { return j.isForProgram }

@@ -1,0 +1,75 @@
+package judge
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Options are those of a handler.
+type Options struct {
+	Mode   string                      // which 404 responses are replaced; empty: Pages
+	Keep   []caddyhttp.ResponseMatcher // which are never replaced
+	Group  string                      // of which one handler runs at a time; empty: none
+	DryRun bool                        // nothing is replaced, and nothing decided for the handlers around
+}
+
+// The modes of the option replace.
+const (
+	Pages = "pages" // what people look at
+	All   = "all"
+	None  = "none"
+)
+
+// Modes are the modes of the option replace, the default first.
+var Modes = []string{Pages, All, None}
+
+// CheckMode refuses an unknown mode.
+func CheckMode(mode string) error {
+	if slices.Contains(Modes, mode) {
+		return nil
+	}
+	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(Modes, ", "))
+}
+
+// CheckKeep refuses a matcher of every 404 response, or of none.
+func CheckKeep(m caddyhttp.ResponseMatcher) error {
+	const instead = "write one as in header X-Error-Page *"
+	if !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil) {
+		return fmt.Errorf("no 404 response has one of the statuses %d; leave the status out, and %s", m.StatusCode, instead)
+	}
+	if len(m.Headers) == 0 {
+		return fmt.Errorf("a matcher without a header field would keep every 404 response; %s, or use replace none", instead)
+	}
+	for field, values := range m.Headers {
+		if !httpguts.ValidHeaderFieldName(field) {
+			return fmt.Errorf("%q is not the name of a header field; %s", field, instead)
+		}
+		for _, value := range values {
+			if err := CheckNoPlaceholders(value); err != nil {
+				return fmt.Errorf("header %s: %w", field, err)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckNoPlaceholders refuses placeholders in a value that takes none.
+func CheckNoPlaceholders(value string) error {
+	if strings.Contains(value, "{") {
+		return fmt.Errorf("%q takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read", value)
+	}
+	return nil
+}
+
+// keeps reports whether a 404 response with this header is never replaced.
+func (o *Options) keeps(header http.Header) bool {
+	return slices.ContainsFunc(o.Keep, func(m caddyhttp.ResponseMatcher) bool {
+		return m.Match(http.StatusNotFound, header)
+	})
+}

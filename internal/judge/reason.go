@@ -1,0 +1,34 @@
+package judge
+
+import "github.com/caddy-notfound/notfound/internal/report"
+
+// Reason is why a 404 response passes.
+type Reason uint8
+
+const (
+	noReason      Reason = iota // it does not pass
+	reasonInner                 // a not_found handler inside this one has decided, and has the reason
+	reasonKeep                  // the option keep
+	reasonType                  // its media type is a program's
+	reasonScript                // a script asks
+	reasonJSON                  // its body is JSON, whatever its media type
+	reasonReplace               // replace none, and nothing else
+	reasonDryRun                // dry_run, and nothing else
+)
+
+var reasonNames = [...]string{"", "", "keep", "media type", "script", "JSON", "replace none", "dry_run"}
+
+// Reasons returns the names of the reasons, as operators see them.
+func Reasons() []string { return reasonNames[reasonKeep:] }
+
+// String returns the reason as operators see it. It is empty where the response does not pass, or where a handler inside
+// this one has decided.
+func (r Reason) String() string { return reasonNames[r] }
+
+// outcome returns what a 404 response that passes counts as.
+func (r Reason) outcome() report.Outcome {
+	if r == reasonReplace || r == reasonDryRun {
+		return report.Replaceable
+	}
+	return report.Passed
+}

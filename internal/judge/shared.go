@@ -1,0 +1,111 @@
+package judge
+
+import (
+	"sync"
+
+	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/request"
+)
+
+// Placeholders of a request.
+const (
+	causePlaceholder = "http.not_found.cause"    // of the page that was written; empty: none was
+	sharedKey        = "http.not_found.decision" // for the not_found handlers alone
+)
+
+// shared is what the not_found handlers of one request share. It has a mutex because some handlers, such as
+// dotvezz/caddy-mirror, run two chains of one request at once, with the same replacer.
+type shared struct {
+	mu        sync.Mutex
+	innermost *Judge         // of the handlers that are running; each has the one around it
+	isLive    bool           // a handler without dry_run has begun
+	isDecided bool           // a 404 becomes a page, or passes
+	outcome   report.Outcome // which of them: the cause of the page, or that it passes
+	isCounted bool           // a handler has claimed the count, even one that does not report
+}
+
+// sharedBy returns what the handlers of a request share: of the first one, its own.
+func sharedBy(r *request.Request, own *shared) *shared {
+	value, _ := r.Replacer.Get(sharedKey)
+	if s, ok := value.(*shared); ok {
+		return s
+	}
+	r.Replacer.Map(own.placeholder)
+	return own
+}
+
+// String has a page that names the placeholder show nothing.
+func (*shared) String() string { return "" }
+
+// placeholder is a [caddy.ReplacerFunc].
+func (s *shared) placeholder(key string) (any, bool) {
+	switch key {
+	case sharedKey:
+		return s, true
+	case causePlaceholder:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.isDecided || s.outcome == report.Passed {
+			return "", s.isLive
+		}
+		return s.outcome.String(), true
+	}
+	return nil, false
+}
+
+// enter adds a handler to those that are running, and starts the decision anew, except for a dry run. It returns false
+// if one of the same group is already running.
+func (s *shared) enter(j *Judge) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if group := j.options.Group; group != "" {
+		for running := s.innermost; running != nil; running = running.outer {
+			if running.options.Group == group {
+				return false
+			}
+		}
+	}
+	j.outer = s.innermost
+	s.innermost = j
+	if !j.options.DryRun {
+		s.isLive = true
+		s.isDecided = false
+	}
+	return true
+}
+
+// leave removes a handler from those that are running. It need not be the innermost: another chain may run.
+func (s *shared) leave(j *Judge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := &s.innermost; *p != nil; p = &(*p).outer {
+		if *p == j {
+			*p = j.outer
+			return
+		}
+	}
+}
+
+// decide stores that a 404 becomes the page, for a cause, or passes.
+func (s *shared) decide(outcome report.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isDecided = true
+	s.outcome = outcome
+}
+
+// hasDecided reports whether a handler has decided since the last one without dry_run began.
+func (s *shared) hasDecided() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isDecided
+}
+
+// claimCount has the caller count the request in the report. It returns false if another handler has claimed it.
+func (s *shared) claimCount() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.isCounted
+	s.isCounted = true
+	return !was
+}

@@ -1,0 +1,37 @@
+package report
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Pages counts pages by cause and by link. Its labels have fixed values, so no client can add a time series. All
+// series exist from the start, so a rate sees the first page.
+type Pages [NumCauses][NumLinks]prometheus.Counter
+
+// NewPages registers caddy_not_found_pages_total, unless another handler of the same config has.
+func NewPages(registry *prometheus.Registry) (pages Pages, err error) {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "caddy",
+		Subsystem: "not_found",
+		Name:      "pages_total",
+		Help:      "Number of 404 pages written, by cause and by the kind of link that led to the address.",
+	}, []string{"cause", "link"})
+
+	err = registry.Register(vec)
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		vec = registered.ExistingCollector.(*prometheus.CounterVec)
+	} else if err != nil {
+		return pages, err
+	}
+	for cause := range NumCauses {
+		for link := range NumLinks {
+			pages[cause][link] = vec.WithLabelValues(cause.String(), link.String())
+		}
+	}
+	return pages, nil
+}
+
+// Inc counts a page.
+func (p *Pages) Inc(m *Miss) { p[m.Outcome][m.Link].Inc() }

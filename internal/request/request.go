@@ -1,0 +1,145 @@
+// Package request has a request as the client sent it, and what Caddy's context says of it. The next handlers may change
+// the request for an upstream, as request_header and rewrite do, so what the handler, its judge and its page need is
+// copied before they run.
+package request
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/uri"
+)
+
+// Request is a request that Caddy passes to a handler.
+type Request struct {
+	Replacer     *caddy.Replacer
+	HandledError error // the error that an error route handles; nil: the request is in no error route
+
+	Method  string
+	Accept  string
+	Referer string
+
+	IsScript  bool // fetch or XMLHttpRequest, whose response nobody sees but the script
+	Navigates bool // a page is opened, by a navigation that may pass through a service worker
+
+	ctx       context.Context
+	vars      map[string]any // Caddy's variables
+	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
+	isHTTPS   bool
+	isFetched bool // by a script or as a download, and not as a part of a page
+}
+
+// Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy trusts
+// the proxy.
+func (r *Request) Read(from *http.Request) {
+	r.ctx = from.Context()
+	r.Replacer = r.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	r.vars, _ = r.ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
+	r.HandledError, _ = r.ctx.Value(caddyhttp.ErrorCtxKey).(error)
+
+	r.Method = from.Method
+	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
+	r.Referer = first(from.Header["Referer"])
+	r.authority = from.Host
+	r.isHTTPS = from.TLS != nil
+	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
+		r.readForwarded(from.Header)
+	}
+
+	// Fetch Metadata Request Headers, section 2: browsers send both fields, and node's fetch sends the mode alone. With
+	// navigate, a service worker passes a navigation on; with no-cors, a link prefetches a page. Both may be shown.
+	mode, dest := first(from.Header["Sec-Fetch-Mode"]), first(from.Header["Sec-Fetch-Dest"])
+	r.isFetched = dest == "empty"
+	r.IsScript = (mode == "cors" || mode == "same-origin") && (dest == "" || r.isFetched)
+	r.Navigates = mode == "navigate"
+}
+
+// readForwarded reads what a trusted proxy says of the origin that the client addressed.
+func (r *Request) readForwarded(header http.Header) {
+	if host := forwarded(header["X-Forwarded-Host"]); uri.ValidAuthority(host) {
+		r.authority = host
+	}
+	if proto := forwarded(header["X-Forwarded-Proto"]); uri.IsHTTP(proto) {
+		r.isHTTPS = strings.EqualFold(proto, "https")
+	}
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// forwarded returns the value of a proxy's field: of several lines the last, as reverse_proxy takes it, and of a list
+// its first member.
+func forwarded(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	member, _, _ := strings.Cut(values[len(values)-1], ",")
+	return strings.TrimSpace(member)
+}
+
+// OpensPage reports whether the client is a browser that opens a page, or another client that asks for HTML by name.
+func (r *Request) OpensPage() bool {
+	return r.Navigates || strings.Contains(strings.ToLower(r.Accept), "text/html")
+}
+
+// MayFollowLink is false for a request that a program made. A script that loads pages, as htmx does, asks for HTML.
+func (r *Request) MayFollowLink() bool { return !r.isFetched || r.OpensPage() }
+
+// Asked returns what the client asked for, before any rewrite.
+func (r *Request) Asked() page.Asked {
+	orig, _ := r.ctx.Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	asked := page.Asked{Method: orig.Method, Target: orig.RequestURI, Scheme: "http", Authority: r.authority}
+	if r.isHTTPS {
+		asked.Scheme = "https"
+	}
+	if !uri.ValidAuthority(asked.Authority) {
+		asked.Authority = "localhost" // the connection has an address, but it is an internal one
+	}
+	return asked
+}
+
+// InErrorRoute reports whether the request is in a route of handle_errors.
+func (r *Request) InErrorRoute() bool { return r.HandledError != nil }
+
+// IsIntercepted reports whether intercept runs its response routes, or ran them: they have an end of their own, without
+// Caddy's mark. Where nothing answered, it sets the status 0.
+func (r *Request) IsIntercepted() bool {
+	status, _ := r.Replacer.Get("http.intercept.status_code")
+	return status != nil && status != 0
+}
+
+// unhandledVar is the variable that Caddy sets at the end of the chain.
+const unhandledVar = "unhandled"
+
+// IsUnhandled reports whether the request reached the end of the chain.
+func (r *Request) IsUnhandled() bool {
+	unhandled, _ := r.vars[unhandledVar].(bool)
+	return unhandled
+}
+
+// SetHandled clears Caddy's mark, or the access log says NOP. It writes the variables, which have no lock, only where
+// Caddy has: after a proxied request the transport may still be dialing, and reads them.
+func (r *Request) SetHandled() {
+	if r.IsUnhandled() {
+		r.vars[unhandledVar] = false
+	}
+}
+
+// IsNotFound reports whether an error asks for a 404 response.
+func IsNotFound(err error) bool {
+	if err == nil { // as for most requests, which need not look for more
+		return false
+	}
+	he, ok := errors.AsType[caddyhttp.HandlerError](err)
+	return ok && he.StatusCode == http.StatusNotFound
+}

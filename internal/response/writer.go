@@ -1,0 +1,297 @@
+// Package response has the writer of the next handler's response. It asks a [Judge] what becomes of the response: it is
+// passed on as it comes, or held back, so that another one can be sent in its place. A held body is drained, and never
+// buffered.
+package response
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Judge says what becomes of a response.
+type Judge interface {
+	// Status judges the status of a response that has not begun.
+	Status(status int, header http.Header) Verdict
+
+	// Body judges what follows a 404: the first bytes of the body, or none for a flush, a hijack and a reader, which is not
+	// looked into. It reports whether a response that is held passes after all. The header is the one that the response
+	// began with.
+	Body(first []byte, header http.Header) (passes bool)
+
+	// Sending may change the header of a 404 response that passes, before it is sent.
+	Sending(header http.Header)
+}
+
+// Verdict is what becomes of a status.
+type Verdict uint8
+
+const (
+	Pass   Verdict = iota // It is sent.
+	Ignore                // It is no answer, and is not sent. A body that follows implies the status 200.
+	Hold                  // It is not sent, nor what follows it, unless Body has the response pass.
+)
+
+type state uint8
+
+const (
+	pending state = iota // the response has not begun
+	passed               // it is sent as it comes
+	held                 // it is not sent
+)
+
+// Writer is the writer of one response. A handler may keep it after it has returned, so it is never used for another one.
+type Writer struct {
+	caddyhttp.ResponseWriterWrapper
+	Judge  Judge
+	DryRun bool // everything is sent, whatever the verdict
+
+	state        state
+	isIgnored    bool // a status was ignored
+	isEmpty      bool // an empty write was
+	is404        bool // the first bytes of the body are to be judged
+	heldResponse *heldResponse
+}
+
+// heldResponse is what is left of a response that is held.
+type heldResponse struct {
+	header    http.Header // as it was when the response began
+	isFlushed bool        // by the handler, before the body
+	drained   int64       // bytes of the body
+	deadline  time.Time   // from when on a write fails
+}
+
+// HasAnswered reports whether the next handler's response is sent.
+func (w *Writer) HasAnswered() bool { return w.state == passed }
+
+// IsHeld reports whether the response is held, and the client waits for another one.
+func (w *Writer) IsHeld() bool { return w.state == held && !w.DryRun }
+
+// HeldHeader returns the header that a held response began with.
+func (w *Writer) HeldHeader() http.Header { return w.heldResponse.header }
+
+// RestoreHeader restores the header that a held response began with. What the handler has set since are trailers.
+func (w *Writer) RestoreHeader() { replaceHeader(w.Header(), w.heldResponse.header) }
+
+// End ends a response in whose place no other one is sent. An empty write has the header sent, for which deferred
+// operations of Caddy's header handler wait.
+func (w *Writer) End() {
+	if w.isEmpty && w.state == pending {
+		_, _ = w.ResponseWriter.Write(nil)
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *Writer) WriteHeader(status int) {
+	sends := w.isSent(status)
+	if sends && w.is404 && !w.DryRun {
+		w.Judge.Sending(w.Header())
+	}
+	if sends || w.DryRun {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// isSent judges a status. Only the first one counts, as for net/http.
+func (w *Writer) isSent(status int) bool {
+	if w.state == passed {
+		return true
+	}
+	if w.state == held || w.isIgnored {
+		return false
+	}
+	switch w.Judge.Status(status, w.Header()) {
+	case Ignore:
+		w.isIgnored = true
+		return false
+	case Hold:
+		w.hold()
+		w.is404 = status == http.StatusNotFound
+		return false
+	}
+	if status >= 200 || status == http.StatusSwitchingProtocols || status < 100 {
+		w.state = passed
+		w.is404 = status == http.StatusNotFound
+	}
+	return true
+}
+
+func (w *Writer) hold() {
+	w.state = held
+	w.heldResponse = &heldResponse{
+		header:   w.Header().Clone(),
+		deadline: time.Now().Add(maxDrainTime),
+	}
+}
+
+// judgeBody judges what follows a 404, and begins a response that passes after all.
+func (w *Writer) judgeBody(first []byte) {
+	if !w.is404 {
+		return
+	}
+	if w.state == passed {
+		w.Judge.Body(first, w.Header())
+	} else if w.Judge.Body(first, w.heldResponse.header) {
+		w.release()
+	}
+}
+
+// release sends the header of a held response. For example, a handler has written a 404 with a cookie, and then set a
+// trailer. The site's own header directive, below this writer, marks the cookie as Secure when the header is sent. So the
+// handler's changes are found first, and are made to the header as it was sent: the client gets the marked cookie, and
+// net/http the trailer.
+func (w *Writer) release() {
+	w.state = passed
+	if w.DryRun {
+		return
+	}
+	header := w.Header()
+	changes := changesOf(w.heldResponse.header, header)
+	replaceHeader(header, w.heldResponse.header)
+	w.Judge.Sending(header)
+	w.ResponseWriter.WriteHeader(http.StatusNotFound)
+	applyChanges(header, changes)
+	if w.heldResponse.isFlushed { // or net/http would guess a Content-Type
+		_ = w.FlushError()
+	}
+}
+
+// changesOf returns the fields that differ between two headers, with their later values, which are nil for one that was
+// removed.
+func changesOf(before, after http.Header) http.Header {
+	changes := make(http.Header)
+	for field, values := range after {
+		if !slices.Equal(values, before[field]) {
+			changes[field] = values
+		}
+	}
+	for field := range before {
+		if _, ok := after[field]; !ok {
+			changes[field] = nil
+		}
+	}
+	return changes
+}
+
+func replaceHeader(header, by http.Header) {
+	clear(header)
+	maps.Copy(header, by)
+}
+
+func applyChanges(header, changes http.Header) {
+	for field, values := range changes {
+		if values == nil {
+			delete(header, field)
+		} else {
+			header[field] = values
+		}
+	}
+}
+
+// A held body is drained, so that the connection to the upstream can be reused. The client waits meanwhile, so a write
+// fails past these limits (net/http has the same for the rest of a request's body). A body that stalls writes nothing,
+// and is not bounded by them.
+const (
+	maxDrained   = 256 << 10 // bytes
+	maxDrainTime = 2 * time.Second
+)
+
+var errReplaced = errors.New("the 404 page replaced this response")
+
+// drain takes n bytes of the body.
+func (r *heldResponse) drain(n int) (int, error) {
+	r.drained += int64(n)
+	if r.drained > maxDrained || time.Now().After(r.deadline) {
+		return 0, errReplaced
+	}
+	return n, nil
+}
+
+// Write implements http.ResponseWriter. An empty write is no answer: a 404 error may follow.
+func (w *Writer) Write(p []byte) (int, error) {
+	if len(p) == 0 && !w.DryRun {
+		w.isEmpty = true
+		return 0, nil
+	}
+	if len(p) > 0 {
+		w.judgeBody(p)
+		w.is404 = false
+		if w.IsHeld() {
+			return w.heldResponse.drain(len(p))
+		}
+		w.pass()
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// pass has a response that has not begun pass. In a dry run, one that would be held stays so.
+func (w *Writer) pass() {
+	if w.state == pending {
+		w.state = passed
+	}
+}
+
+// ReadFrom implements io.ReaderFrom, down to the connection where Caddy does. An empty reader is an answer, unlike an empty
+// write, because Caddy's recorder sends a 200 for one.
+func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
+	w.judgeBody(nil)
+	w.is404 = false
+	if w.IsHeld() {
+		return io.Copy(struct{ io.Writer }{w}, r) // without ReadFrom, which would call itself
+	}
+	w.pass()
+	return w.ResponseWriterWrapper.ReadFrom(r)
+}
+
+// FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
+func (w *Writer) FlushError() error {
+	w.judgeBody(nil)
+	if w.IsHeld() {
+		w.heldResponse.isFlushed = true
+		return nil
+	}
+	w.pass()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Hijack implements http.Hijacker, also where the writer below does not: http.ResponseController would unwrap this writer,
+// and hijack a response that is held. Caddy's own recorder does the same.
+func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.judgeBody(nil)
+	if w.IsHeld() {
+		return nil, nil, errReplaced
+	}
+	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.pass()
+	}
+	return conn, buf, err
+}
+
+// ForHandler returns the writer for the next handler, which is an http.Flusher exactly where the one below is. Caddy's own
+// writers are none by default, and an early flush costs an HTTP/1.1 client the rest of its request's body. Without Caddy's
+// idle timeouts, the writer is net/http's own, which is one, and plugins such as durable-streams assert it.
+func (w *Writer) ForHandler() http.ResponseWriter {
+	if _, ok := w.ResponseWriter.(http.Flusher); ok {
+		return flushingWriter{w}
+	}
+	return w
+}
+
+type flushingWriter struct{ *Writer }
+
+func (w flushingWriter) Flush() { _ = w.FlushError() }
+
+// Interface guards
+var (
+	_ http.Hijacker = (*Writer)(nil)
+	_ io.ReaderFrom = (*Writer)(nil)
+	_ http.Flusher  = flushingWriter{}
+)
