@@ -76,7 +76,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    uri          <text>
 //	    footer       <text>
 //	    formats      <format...>
-//	    replace      pages|all|none
+//	    replace      pages|browsers|all|none
 //	    keep         <response matcher>
 //	    template     <file>
 //	    report

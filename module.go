@@ -37,6 +37,8 @@ func init() {
 //
 // The page is plain text, HTML, Markdown, JSON, problem details or XML, whichever the client's Accept header prefers.
 // Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is empty.
+// Where a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no browser`,
+// `replace none` or `dry_run`.
 type Handler struct {
 	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders are
 	// supported; if those of a request leave it blank, it is the default. Not together with ContextPath. Default:
@@ -71,7 +73,9 @@ type Handler struct {
 	// a Content-Type, or with HTML, XHTML or plain text, because people look at them; JSON, images and
 	// the like pass, and so does everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors`).
 	// A body that begins with `{` passes as JSON, whatever its type, unless the client names text/html in Accept.
-	// `all`: every one. `none`: none. Unanswered requests and 404 errors get the page in every mode.
+	// `browsers`: the same, but only for browsers that open a page, which name text/html in Accept or send
+	// `Sec-Fetch-Mode: navigate`. `all`: every one. `none`: none. Unanswered requests and 404 errors get the page in
+	// every mode.
 	// Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 

@@ -120,6 +120,8 @@ func (j *Judge) reasonToPass(header http.Header) Reason {
 			return reasonType
 		case j.request.IsScript:
 			return reasonScript
+		case mode == Browsers && !j.request.OpensPage():
+			return reasonBrowser
 		case mode == None:
 			return reasonReplace
 		}
@@ -146,16 +148,21 @@ func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 func (j *Judge) pass(why Reason) {
 	j.isHeld = false
 	j.reason = why
-	if why != reasonInner && !j.options.DryRun {
-		j.shared.decide(report.Passed)
+	switch {
+	case j.options.DryRun:
+		j.shared.pretend(why)
+	case why != reasonInner:
+		j.shared.decide(report.Passed, why)
 	}
 }
 
 // Sending implements [response.Judge]. Where another client would get the page, a cache must not give it this response.
 func (j *Judge) Sending(header http.Header) {
-	dependsOnClient := j.reason == reasonScript || j.reason == reasonJSON
-	if dependsOnClient && j.options.Mode != None {
-		accept.AddToVary(header, "Accept", "Sec-Fetch-Mode")
+	switch j.reason {
+	case reasonScript, reasonJSON, reasonBrowser:
+		if j.options.Mode != None {
+			accept.AddToVary(header, "Accept", "Sec-Fetch-Mode")
+		}
 	}
 }
 
@@ -222,7 +229,7 @@ func (j *Judge) Decide(err error, hasAnswered bool) (outcome report.Outcome, isM
 }
 
 // DecidePage stores that the page is sent, and why.
-func (j *Judge) DecidePage(cause report.Outcome) { j.shared.decide(cause) }
+func (j *Judge) DecidePage(cause report.Outcome) { j.shared.decide(cause, noReason) }
 
 // IsUnanswered reports whether the status 0 came, which net/http panics over.
 func (j *Judge) IsUnanswered() bool { return j.isHeld && j.cause == report.Unanswered }

@@ -123,8 +123,16 @@ func TestReasons(t *testing.T) {
 				{contentType: ";"},
 				{contentType: "application/json", contentLength: "0"},
 				{method: "HEAD", contentType: "text/html", contentLength: "0"},
-				{secFetchMode: "navigate"},
 				{secFetchMode: "no-cors"},
+				{accept: "*/*", contentType: "text/html"},
+			},
+			reasons: map[string]string{"browsers": "no browser", "none": "replace none", "dry run": "dry_run"},
+		},
+		{
+			exchanges: []exchange{
+				{secFetchMode: "navigate"},
+				{accept: "application/xml, Text/HTML;q=0.1", contentType: "text/html"},
+				{method: "HEAD", accept: "text/html", contentType: "text/plain"},
 			},
 			reasons: map[string]string{"none": "replace none", "dry run": "dry_run"},
 		},
@@ -143,22 +151,25 @@ func TestReasons(t *testing.T) {
 				{contentType: "image/png", secFetchMode: "cors"},
 			},
 			reasons: map[string]string{
-				"":        "media type",
-				"pages":   "media type",
-				"none":    "media type",
-				"dry run": "media type",
+				"":         "media type",
+				"pages":    "media type",
+				"browsers": "media type",
+				"none":     "media type",
+				"dry run":  "media type",
 			},
 		},
 		{
 			exchanges: []exchange{
 				{contentType: "text/html", secFetchMode: "cors"},
+				{contentType: "text/html", secFetchMode: "cors", accept: "text/html"},
 				{secFetchMode: "same-origin"},
 			},
 			reasons: map[string]string{
-				"":        "script",
-				"pages":   "script",
-				"none":    "script",
-				"dry run": "script",
+				"":         "script",
+				"pages":    "script",
+				"browsers": "script",
+				"none":     "script",
+				"dry run":  "script",
 			},
 		},
 		{
@@ -168,16 +179,17 @@ func TestReasons(t *testing.T) {
 				{secFetchMode: "cors", isMarked: true},
 			},
 			reasons: map[string]string{
-				"":        "keep",
-				"pages":   "keep",
-				"all":     "keep",
-				"none":    "keep",
-				"dry run": "keep",
+				"":         "keep",
+				"pages":    "keep",
+				"browsers": "keep",
+				"all":      "keep",
+				"none":     "keep",
+				"dry run":  "keep",
 			},
 		},
 	} {
 		for _, e := range tt.exchanges {
-			for _, mode := range []string{"", "pages", "all", "none", "dry run"} {
+			for _, mode := range []string{"", "pages", "browsers", "all", "none", "dry run"} {
 				if got := e.judgeIn(t, mode).Reason().String(); got != tt.reasons[mode] {
 					t.Errorf("%s, %q: got the reason %q, want %q", e, mode, got, tt.reasons[mode])
 				}
@@ -238,12 +250,14 @@ func TestVarySaysWhoGetsThePage(t *testing.T) {
 		body     string
 		varies   bool
 	}{
-		"a script":                 {script, "pages", "", true},
-		"JSON under another label": {exchange{}, "pages", "{}", true},
-		"a media type":             {exchange{contentType: "image/png"}, "pages", "", false},
-		"what is kept":             {exchange{isMarked: true}, "pages", "", false},
-		"a script, replace none":   {script, "none", "", false},
-		"JSON, replace none":       {exchange{}, "none", "{}", false},
+		"a script":                   {script, "pages", "", true},
+		"JSON under another label":   {exchange{}, "pages", "{}", true},
+		"a client, replace browsers": {exchange{}, "browsers", "", true},
+		"a script, replace browsers": {script, "browsers", "", true},
+		"a media type":               {exchange{contentType: "image/png"}, "pages", "", false},
+		"what is kept":               {exchange{isMarked: true}, "pages", "", false},
+		"a script, replace none":     {script, "none", "", false},
+		"JSON, replace none":         {exchange{}, "none", "{}", false},
 	} {
 		j := enter(t, Options{Mode: tt.mode, Keep: keepMarked}, tt.exchange.request())
 		header := tt.exchange.header()
@@ -372,6 +386,57 @@ func TestDryRunDecidesNothing(t *testing.T) {
 	enter(t, Options{DryRun: true}, r)
 	if !outer.shared.hasDecided() {
 		t.Error("a dry run has the decision begin anew")
+	}
+}
+
+// TestDryRunCountsByTheMode has a client that opens no page.
+func TestDryRunCountsByTheMode(t *testing.T) {
+	for mode, want := range map[string]report.Outcome{Pages: report.Replaceable, Browsers: report.Passed} {
+		j := enter(t, Options{Mode: mode, DryRun: true}, exchange{}.request())
+		j.Status(http.StatusNotFound, make(http.Header))
+		if outcome, _ := j.Decide(nil, true); outcome != want {
+			t.Errorf("replace %s: it counts as %s, want %s", mode, outcome, want)
+		}
+	}
+}
+
+// TestReasonPlaceholder has handlers in each other, the innermost one last.
+func TestReasonPlaceholder(t *testing.T) {
+	kept := Options{Keep: keepMarked}
+	for name, tt := range map[string]struct {
+		handlers []Options
+		header   http.Header
+		want     string
+	}{
+		"a response that passes":          {[]Options{kept}, exchange{isMarked: true}.header(), "keep"},
+		"the page":                        {[]Options{{}}, exchange{}.header(), ""},
+		"one inside another":              {[]Options{{Mode: All}, kept}, exchange{isMarked: true}.header(), "keep"},
+		"a dry run":                       {[]Options{{DryRun: true}}, exchange{}.header(), "dry_run"},
+		"a dry run around the page":       {[]Options{{DryRun: true}, {}}, exchange{}.header(), ""},
+		"a dry run in the page":           {[]Options{{}, {DryRun: true}}, exchange{}.header(), ""},
+		"a dry run around one that keeps": {[]Options{{DryRun: true}, kept}, exchange{isMarked: true}.header(), "keep"},
+		"a dry run in replace none":       {[]Options{{Mode: None}, {DryRun: true}}, exchange{}.header(), "replace none"},
+	} {
+		r := exchange{}.request()
+		var judges []*Judge
+		for _, o := range tt.handlers {
+			judges = append(judges, enter(t, o, r))
+		}
+		for _, j := range slices.Backward(judges) {
+			j.Status(http.StatusNotFound, tt.header)
+			if outcome, isMissing := j.Decide(nil, !j.isHeld); isMissing && outcome.IsCause() {
+				j.DecidePage(outcome)
+			}
+			j.Leave()
+		}
+		if got, known := r.Replacer.GetString("http.not_found.reason"); got != tt.want || !known {
+			t.Errorf("%s: got the reason %q, want %q", name, got, tt.want)
+		}
+	}
+	r := exchange{}.request()
+	enter(t, Options{}, r)
+	if got, known := r.Replacer.GetString("http.not_found.reason"); got != "" || !known {
+		t.Errorf("where no 404 came, got the reason %q, %v", got, known)
 	}
 }
 

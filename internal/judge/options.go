@@ -21,13 +21,14 @@ type Options struct {
 
 // The modes of the option replace.
 const (
-	Pages = "pages" // what people look at
-	All   = "all"
-	None  = "none"
+	Pages    = "pages"    // what people look at
+	Browsers = "browsers" // the same, for clients that open a page
+	All      = "all"
+	None     = "none"
 )
 
 // Modes are the modes of the option replace, the default first.
-var Modes = []string{Pages, All, None}
+var Modes = []string{Pages, Browsers, All, None}
 
 // CheckMode refuses an unknown mode.
 func CheckMode(mode string) error {

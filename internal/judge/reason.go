@@ -12,11 +12,12 @@ const (
 	reasonType                  // its media type is a program's
 	reasonScript                // a script asks
 	reasonJSON                  // its body is JSON, whatever its media type
+	reasonBrowser               // replace browsers, and the client opens no page
 	reasonReplace               // replace none, and nothing else
 	reasonDryRun                // dry_run, and nothing else
 )
 
-var reasonNames = [...]string{"", "", "keep", "media type", "script", "JSON", "replace none", "dry_run"}
+var reasonNames = [...]string{"", "", "keep", "media type", "script", "JSON", "no browser", "replace none", "dry_run"}
 
 // Reasons returns the names of the reasons, as operators see them.
 func Reasons() []string { return reasonNames[reasonKeep:] }

@@ -9,8 +9,9 @@ import (
 
 // Placeholders of a request.
 const (
-	causePlaceholder = "http.not_found.cause"    // of the page that was written; empty: none was
-	sharedKey        = "http.not_found.decision" // for the not_found handlers alone
+	causePlaceholder  = "http.not_found.cause"    // of the page that was written; empty: none was
+	reasonPlaceholder = "http.not_found.reason"   // why a 404 response passed; empty: none did
+	sharedKey         = "http.not_found.decision" // for the not_found handlers alone
 )
 
 // shared is what the not_found handlers of one request share. It has a mutex because some handlers, such as
@@ -21,6 +22,8 @@ type shared struct {
 	isLive    bool           // a handler without dry_run has begun
 	isDecided bool           // a 404 becomes a page, or passes
 	outcome   report.Outcome // which of them: the cause of the page, or that it passes
+	reason    Reason         // why it passes
+	dryReason Reason         // why it passes a dry run
 	isCounted bool           // a handler has claimed the count, even one that does not report
 }
 
@@ -49,6 +52,13 @@ func (s *shared) placeholder(key string) (any, bool) {
 			return "", s.isLive
 		}
 		return s.outcome.String(), true
+	case reasonPlaceholder:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.isDecided {
+			return s.reason.String(), true
+		}
+		return s.dryReason.String(), true
 	}
 	return nil, false
 }
@@ -86,12 +96,20 @@ func (s *shared) leave(j *Judge) {
 	}
 }
 
-// decide stores that a 404 becomes the page, for a cause, or passes.
-func (s *shared) decide(outcome report.Outcome) {
+// decide stores that a 404 becomes the page, for a cause, or passes for a reason.
+func (s *shared) decide(outcome report.Outcome, why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isDecided = true
 	s.outcome = outcome
+	s.reason = why
+}
+
+// pretend stores why a 404 response passes a dry run, which decides nothing.
+func (s *shared) pretend(why Reason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dryReason = why
 }
 
 // hasDecided reports whether a handler has decided since the last one without dry_run began.
