@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/command"
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 )
@@ -22,6 +23,8 @@ func init() {
 	// end in a 404: try_files, forward_auth, intercept, handle blocks, the handlers. Before templates above all,
 	// which must never execute a page that echoes what a client sent.
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
+
+	command.Register(newHandler)
 }
 
 // parseCaddyfile makes the route of a not_found directive.

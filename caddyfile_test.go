@@ -54,7 +54,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"formats first":     {input: "not_found {\nformats json\nreport\ntemplate 404.html\n}", err: "template: 404.html is for the HTML page, and the formats json have no html; add html to them, or leave the template out, at Testfile:4"},
 		"base URL":          {input: "not_found {\nfooter x\nbase_url https://a.test/?\n}", err: `base_url: "https://a.test/?" has a query or a fragment; leave it out, at Testfile:3`},
 		"unknown format":    {input: "not_found {\nformats yaml\n}", err: `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem, xml, at Testfile:2`},
-		"unknown mode":      {input: "not_found {\nreplace some\n}", err: `replace: unknown mode "some"; the modes are pages, all, none, at Testfile:2`},
+		"unknown mode":      {input: "not_found {\nreplace some\n}", err: `replace: unknown mode "some"; the modes are pages, browsers, all, none, at Testfile:2`},
 		"empty value":       {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty; give it a value or leave it out, at Testfile:2"},
 		"empty keep":        {input: "not_found {\nfooter x\nkeep\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
 		"keep status 4xx":   {input: "not_found {\nkeep header X *\nkeep {\nstatus 410 4xx\n}\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
@@ -115,7 +115,7 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 		`{"template":"nowhere/404.html"}`:                     "template: reading the file: stat /",
 		`{"message":"x","context_path":"/"}`:                  "message: with a message of your own, context_path has no effect; leave one of the two out",
 		`{"formats":["yaml"]}`:                                `formats: unknown format "yaml"; the formats are text, `,
-		`{"replace":"some"}`:                                  `replace: unknown mode "some"; the modes are pages, all, none`,
+		`{"replace":"some"}`:                                  `replace: unknown mode "some"; the modes are pages, browsers, all, none`,
 	} {
 		h := new(Handler)
 		err := caddy.StrictUnmarshalJSON([]byte(config), h)

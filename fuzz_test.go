@@ -376,7 +376,7 @@ func wantPage(t *testing.T, got *recording, head bool) {
 // its first byte: it cannot be hijacked before, and several flushes are one.
 func wantTheirs(t *testing.T, got, without *recording) {
 	t.Helper()
-	if vary := got.header["Vary"]; slices.Equal(vary, []string{"Accept", "Sec-Fetch-Mode"}) {
+	if vary := got.header["Vary"]; slices.Equal(vary, []string{"Accept, Sec-Fetch-Mode"}) {
 		if !strings.Contains(strings.Join(without.sent, ""), "404 map[") {
 			t.Errorf("a response that is no 404 has Vary %q", vary)
 		}
@@ -395,9 +395,9 @@ func wantTheirs(t *testing.T, got, without *recording) {
 
 // withoutVary removes Vary from a printed header.
 var withoutVary = strings.NewReplacer(
-	"Vary:[Accept Sec-Fetch-Mode] ", "",
-	" Vary:[Accept Sec-Fetch-Mode]", "",
-	"Vary:[Accept Sec-Fetch-Mode]", "",
+	"Vary:[Accept, Sec-Fetch-Mode] ", "",
+	" Vary:[Accept, Sec-Fetch-Mode]", "",
+	"Vary:[Accept, Sec-Fetch-Mode]", "",
 )
 
 var messagePattern = regexp.MustCompile("^No endpoint ([!#$%&'*+.^_`|~0-9A-Za-z-]+) /missing\\.html\\.$")

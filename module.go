@@ -15,7 +15,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddy-notfound/notfound/internal/command"
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
@@ -23,7 +22,6 @@ import (
 
 func init() {
 	caddy.RegisterModule(Handler{})
-	command.Register(newHandler)
 }
 
 // Handler answers a request with a 404 page when nothing else does. It calls the next handler, and writes the page if

@@ -71,7 +71,7 @@ http://a.test:0 {
 	want := http.Header{
 		"Content-Type": {"text/html; charset=utf-8"}, "Content-Length": {fmt.Sprint(len(res.Content))}, "Cache-Control": {"no-store"},
 		"X-Content-Type-Options": {"nosniff"}, "Server": {"Caddy"}, "Via": {"1.1 Caddy"}, "X-Site": {"yes"}, "X-Request-Id": {"7"},
-		"Set-Cookie": {"a=1", "b=2; Secure"}, "Vary": {"Origin", "Cookie, accept-encoding", "Accept"},
+		"Set-Cookie": {"a=1", "b=2; Secure"}, "Vary": {"Origin, Cookie, accept-encoding, Accept"},
 		"Content-Security-Policy": {"default-src 'none'"}, // the site's, not the backend's or the page's
 	}
 	if got := res.Undated(); !reflect.DeepEqual(got, want) {

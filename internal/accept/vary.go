@@ -2,17 +2,26 @@ package accept
 
 import (
 	"net/http"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 )
 
 // AddToVary adds fields of the request to the Vary of a response (RFC 9110, section 12.5.5), unless they are there, or it
-// says that everything varies.
+// says that everything varies. Vary becomes one line, because nginx 1.22 as a cache heeds only the last one.
 func AddToVary(header http.Header, fields ...string) {
+	vary := header["Vary"]
+	if httpguts.HeaderValuesContainsToken(vary, "*") {
+		return
+	}
+	var missing []string
 	for _, field := range fields {
-		vary := header["Vary"]
-		if !httpguts.HeaderValuesContainsToken(vary, field) && !httpguts.HeaderValuesContainsToken(vary, "*") {
-			header["Vary"] = append(vary, field)
+		if !httpguts.HeaderValuesContainsToken(vary, field) {
+			missing = append(missing, field)
 		}
+	}
+	if len(missing) > 0 {
+		lines := append(vary[:len(vary):len(vary)], missing...)
+		header["Vary"] = []string{strings.Join(lines, ", ")}
 	}
 }

@@ -266,7 +266,7 @@ func TestVarySaysWhoGetsThePage(t *testing.T) {
 		j.Sending(header)
 		var want []string
 		if tt.varies {
-			want = []string{"Accept", "Sec-Fetch-Mode"}
+			want = []string{"Accept, Sec-Fetch-Mode"}
 		}
 		if got := header["Vary"]; !slices.Equal(got, want) {
 			t.Errorf("%s: got Vary %q, want %q", name, got, want)
