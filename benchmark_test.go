@@ -16,8 +16,9 @@ import (
 
 // The benchmarks compare sites, each written as a Caddy user would write it, in one run: what counts is the ratio.
 
-// benchmark measures the time of a site's routes. It leaves out Caddy's preparation of the request, which is the same for all
-// sites, and the garbage collector, which works mostly for that: what the routes cost it shows in their allocations.
+// benchmark measures the time of a site's routes. It leaves out Caddy's preparation of the request, which is the same
+// for all sites, and the garbage collector, which works mostly for that: what the routes cost it shows in their
+// allocations.
 func (s *site) benchmark(b *testing.B, r *http.Request) {
 	b.ReportAllocs()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -69,7 +70,8 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkReplace has a handler answer with a 404 page of some size, in pieces as large as those that reverse_proxy copies.
+// BenchmarkReplace has a handler answer with a 404 page of some size, in pieces as large as those that reverse_proxy
+// copies.
 func BenchmarkReplace(b *testing.B) {
 	piece := bytes.Repeat([]byte("x"), 32<<10) // not white space, behind which not_found looks for JSON
 	for _, size := range []int{1_000, 100_000, 10_000_000} {

@@ -50,9 +50,9 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	return values, nil
 }
 
-// groupOf returns the name of a directive's block. A block is identified by its BlockState map: each nested block has its
-// own copy. All sites share one, because a request is for one site. BlockState itself does not hold the name, because
-// nested blocks would inherit it.
+// groupOf returns the name of a directive's block. A block is identified by its BlockState map: each nested block has
+// its own copy. All sites share one, because a request is for one site. BlockState itself does not hold the name,
+// because nested blocks would inherit it.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].([]map[string]any) // kept, so that no other map gets its address
@@ -139,7 +139,8 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// newHandler returns a handler with options, each of which is its name and its arguments. The error is as in a Caddyfile.
+// newHandler returns a handler with options, each of which is its name and its arguments. The error is as in a
+// Caddyfile.
 func newHandler(options [][]string) (any, error) {
 	h := new(Handler)
 	for _, option := range options {

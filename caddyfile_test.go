@@ -128,8 +128,8 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 	}
 }
 
-// TestAdapt adapts each Caddyfile in testdata/adapt, and compares the JSON or the error with what stands below it. Caddy
-// tests its own directives in this format. The JSON is what `caddy adapt --pretty` prints.
+// TestAdapt adapts each Caddyfile in testdata/adapt, and compares the JSON or the error with what stands below it.
+// Caddy tests its own directives in this format. The JSON is what `caddy adapt --pretty` prints.
 func TestAdapt(t *testing.T) {
 	files, err := filepath.Glob("testdata/adapt/*.caddyfiletest")
 	if err != nil || len(files) == 0 {

@@ -372,8 +372,8 @@ func wantPage(t *testing.T, got *recording, head bool) {
 	}
 }
 
-// wantTheirs checks that a response is the handler's. A 404 that passes because of its body has Vary, and was held until
-// its first byte: it cannot be hijacked before, and several flushes are one.
+// wantTheirs checks that a response is the handler's. A 404 that passes because of its body has Vary, and was held
+// until its first byte: it cannot be hijacked before, and several flushes are one.
 func wantTheirs(t *testing.T, got, without *recording) {
 	t.Helper()
 	if vary := got.header["Vary"]; slices.Equal(vary, []string{"Accept, Sec-Fetch-Mode"}) {
@@ -402,8 +402,8 @@ var withoutVary = strings.NewReplacer(
 
 var messagePattern = regexp.MustCompile("^No endpoint ([!#$%&'*+.^_`|~0-9A-Za-z-]+) /missing\\.html\\.$")
 
-// FuzzRequest asks for the page in every representation, with a request as a client may send it: over HTTP/2 and HTTP/3, the
-// method and the authority may have every byte that a field may have. internal/page tests what the
+// FuzzRequest asks for the page in every representation, with a request as a client may send it: over HTTP/2 and
+// HTTP/3, the method and the authority may have every byte that a field may have. internal/page tests what the
 // address must be.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/docs/nothing?x=1", "a.test", "", "", false, false)

@@ -98,7 +98,8 @@ func TestPageTakesThePlaceOfAResponse(t *testing.T) {
 	}
 }
 
-// TestOuterHandlerLeavesTheInnerPage has an inner handler that sends JSON, which the outer one would let pass or replace.
+// TestOuterHandlerLeavesTheInnerPage has an inner handler that sends JSON, which the outer one would let pass or
+// replace.
 func TestOuterHandlerLeavesTheInnerPage(t *testing.T) {
 	inner := provision(t, &Handler{Formats: []string{"json"}})
 	for _, mode := range judge.Modes {
@@ -333,8 +334,8 @@ func TestURI(t *testing.T) {
 	}
 }
 
-// TestVariablesAreNotWrittenOnceTheNextHandlerRuns shows the ID of the request, which Caddy writes to its variables when
-// it is first expanded. reverse_proxy reads them to dial, and a dial may outlive the response.
+// TestVariablesAreNotWrittenOnceTheNextHandlerRuns shows the ID of the request, which Caddy writes to its variables
+// when it is first expanded. reverse_proxy reads them to dial, and a dial may outlive the response.
 func TestVariablesAreNotWrittenOnceTheNextHandlerRuns(t *testing.T) {
 	template := testcaddy.TempFile(t, "404.html", `{{.Placeholder "http.request.uuid"}}`)
 	for name, h := range map[string]*Handler{

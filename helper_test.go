@@ -71,7 +71,8 @@ func (callsNext) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 // site is the routes of a site, compiled as Caddy's server does it.
 type site struct{ routes caddyhttp.Handler }
 
-// compile compiles the routes of a site, written as in a Caddyfile. They end in the next handler, or, if that is nil, as in Caddy.
+// compile compiles the routes of a site, written as in a Caddyfile. They end in the next handler, or, if that is nil,
+// as in Caddy.
 func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site {
 	t.Helper()
 	config := new(caddy.Config)
@@ -120,8 +121,8 @@ func incoming(t testing.TB, target string, fields ...string) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// receive prepares a request as Caddy's server does, with a writer that discards the response. As in net/http, each request has
-// its own context, which the caller ends after the response.
+// receive prepares a request as Caddy's server does, with a writer that discards the response. As in net/http, each
+// request has its own context, which the caller ends after the response.
 func receive(r *http.Request) (w *discard, prepared *http.Request, end context.CancelFunc) {
 	ctx, end := context.WithCancel(r.Context())
 	w = &discard{http.Header{"Server": {"Caddy"}}}

@@ -23,8 +23,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestListsAreThoseInTheCode compares the lists of options, formats, modes, outcomes and kinds of links that people read with
-// those in the code. Errors build their lists from the code.
+// TestListsAreThoseInTheCode compares the lists of options, formats, modes, outcomes and kinds of links that people
+// read with those in the code. Errors build their lists from the code.
 func TestListsAreThoseInTheCode(t *testing.T) {
 	// the syntax of the directive, and the JSON of docs/options.md
 	var syntax []string
@@ -192,8 +192,8 @@ func column(rows [][]string, i int) (cells []string) {
 	return cells
 }
 
-// TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser, and to
-// a program that names no HTML. What is not in the list is replaced; with `replace all`, everything is. The
+// TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,
+// and to a program that names no HTML. What is not in the list is replaced; with `replace all`, everything is. The
 // number of them is that of docs/applications.md.
 func TestRecorded404s(t *testing.T) {
 	const (

@@ -34,9 +34,9 @@ func init() {
 // is the end of the chain; before reverse_proxy, it is the fallback for every upstream.
 //
 // The page is plain text, HTML, Markdown, JSON, problem details or XML, whichever the client's Accept header prefers.
-// Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is empty.
-// Where a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no browser`,
-// `replace none` or `dry_run`.
+// Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is
+// empty. Where a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no
+// browser`, `replace none` or `dry_run`.
 type Handler struct {
 	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders are
 	// supported; if those of a request leave it blank, it is the default. Not together with ContextPath. Default:

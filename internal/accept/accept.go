@@ -34,15 +34,23 @@ func (o Offers) Choose(field string) int {
 		var member string
 		member, field = cutUnquoted(field, ',')
 		r, ok := parseMediaRange(member)
-		for i := 0; ok && i < len(o); i++ {
+		if !ok {
+			continue
+		}
+		for i := range o {
 			all[i].add(&o[i], &r, position)
 		}
 	}
+	return best(all)
+}
 
+// best returns the index of the offer that is preferred most. An offer that a client nearly names counts where none is
+// acceptable.
+func best(all []preferences) int {
 	best, nearly := 0, 0
 	for i := range all {
-		if all[i].plainly.precision > 0 && all[i].plainly.quality == 0 {
-			all[i].nearly.quality = 0 // it is refused
+		if all[i].isRefused() {
+			all[i].nearly.quality = 0
 		}
 		if all[i].plainly.isOver(all[best].plainly) {
 			best = i
@@ -82,21 +90,31 @@ const (
 // add adds the preference that a media range has for an offer.
 func (s *preferences) add(o *Offer, r *mediaRange, position int32) {
 	p := preference{r.quality, r.matches(o), position}
-	switch {
-	case p.precision > 0 && !r.params:
-		// the more specific range counts; of two that are equally specific, a refusal, else the higher weight
-		isRefused := s.plainly.precision > 0 && s.plainly.quality == 0
-		if p.precision > s.plainly.precision ||
-			p.precision == s.plainly.precision && !isRefused && (p.quality == 0 || p.quality > s.plainly.quality) {
-			s.plainly = p
-		}
+	if p.precision > 0 && !r.params {
+		s.addPlainly(p)
 		return
-	case p.precision == 0 && o.Suffix != "" && hasSuffix(r.name, o.Suffix):
+	}
+	if p.precision == 0 && o.Suffix != "" && hasSuffix(r.name, o.Suffix) {
 		p.precision = suffix
 	}
 	if p.precision > 0 && p.isOver(s.nearly) {
 		s.nearly = p
 	}
+}
+
+// addPlainly adds the preference of a range that matches the offer. The more specific range counts. Of two that are
+// equally specific, a refusal counts, and otherwise the higher weight.
+func (s *preferences) addPlainly(p preference) {
+	isAsSpecific := p.precision == s.plainly.precision
+	isStronger := p.quality == 0 || p.quality > s.plainly.quality
+	if p.precision > s.plainly.precision || isAsSpecific && isStronger && !s.isRefused() {
+		s.plainly = p
+	}
+}
+
+// isRefused reports whether the client refuses the offer, with the weight 0.
+func (s *preferences) isRefused() bool {
+	return s.plainly.precision > 0 && s.plainly.quality == 0
 }
 
 // isOver reports whether p is preferred to q: by its quality, then by how specific its range is, then by which is
@@ -122,29 +140,36 @@ type mediaRange struct {
 // matches returns how precisely the name of r matches the types of an offer. It returns 0 if it does not.
 func (r *mediaRange) matches(o *Offer) int32 {
 	mainType, isRange := strings.CutSuffix(r.name, "/*")
+	offered, _, _ := strings.Cut(o.Types[0], "/")
 	switch {
 	case mainType == "*":
 		return anyType
-	case isRange && strings.EqualFold(mainType, o.Types[0][:strings.IndexByte(o.Types[0], '/')]):
+	case isRange && strings.EqualFold(mainType, offered):
 		return anySubtype
-	case r.isNamed(o.Types[0]), r.quality > 0 && slices.ContainsFunc(o.Types[1:], r.isNamed):
+	case r.isNamed(o.Types[0]):
+		return exact
+	case r.quality > 0 && slices.ContainsFunc(o.Types[1:], r.isNamed):
 		return exact
 	default:
 		return 0
 	}
 }
 
-func (r *mediaRange) isNamed(mediaType string) bool { return strings.EqualFold(r.name, mediaType) }
+func (r *mediaRange) isNamed(mediaType string) bool {
+	return strings.EqualFold(r.name, mediaType)
+}
 
 func hasSuffix(s, suffix string) bool {
-	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
+	rest := len(s) - len(suffix)
+	return rest >= 0 && strings.EqualFold(s[rest:], suffix)
 }
 
 // parseMediaRange parses a member of an Accept field. It fails if the name or the weight is invalid.
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
 	r = mediaRange{name: name, quality: 1000}
-	if mainType, subtype, _ := strings.Cut(name, "/"); !isToken(mainType) || !isToken(subtype) {
+	mainType, subtype, _ := strings.Cut(name, "/")
+	if !isToken(mainType) || !isToken(subtype) {
 		return r, false
 	}
 	for params != "" {
@@ -172,11 +197,13 @@ func parseQuality(s string) (thousandths int32, ok bool) {
 	if whole == "1" {
 		thousandths = 1000
 	}
-	for i, unit := 0, int32(100); i < len(fraction); i, unit = i+1, unit/10 {
-		if fraction[i] < '0' || fraction[i] > '9' {
+	unit := int32(100)
+	for _, digit := range []byte(fraction) {
+		if digit < '0' || digit > '9' {
 			return 0, false
 		}
-		thousandths += int32(fraction[i]-'0') * unit
+		thousandths += int32(digit-'0') * unit
+		unit /= 10
 	}
 	return thousandths, thousandths <= 1000
 }
@@ -184,15 +211,20 @@ func parseQuality(s string) (thousandths int32, ok bool) {
 // cutUnquoted cuts s around the first separator that is not in a quoted string, and trims what is before it (RFC 9110,
 // sections 5.6.3 and 5.6.4).
 func cutUnquoted(s string, separator byte) (before, after string) {
-	end := 0
-	for quoted := false; end < len(s) && (quoted || s[end] != separator); end++ {
-		if s[end] == '"' {
-			quoted = !quoted
-		} else if quoted && s[end] == '\\' && end+1 < len(s) {
-			end++ // a quoted pair
+	isQuoted, isEscaped := false, false
+	for i := range len(s) {
+		switch {
+		case isEscaped:
+			isEscaped = false
+		case s[i] == '"':
+			isQuoted = !isQuoted
+		case isQuoted:
+			isEscaped = s[i] == '\\' // a quoted pair
+		case s[i] == separator:
+			return strings.TrimSpace(s[:i]), s[i+1:]
 		}
 	}
-	return strings.TrimSpace(s[:end]), s[min(end+1, len(s)):]
+	return strings.TrimSpace(s), ""
 }
 
 func isToken(s string) bool { return httpguts.ValidHeaderFieldName(s) }

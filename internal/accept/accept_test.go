@@ -110,7 +110,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// FuzzChoose checks that an offer is chosen whatever a client sends, and that neither case nor malformed members change it.
+// FuzzChoose checks that an offer is chosen whatever a client sends, and that neither case nor malformed members
+// change it.
 func FuzzChoose(f *testing.F) {
 	for _, tt := range choices {
 		f.Add(tt.accept)

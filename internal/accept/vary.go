@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// AddToVary adds fields of the request to the Vary of a response (RFC 9110, section 12.5.5), unless they are there, or it
-// says that everything varies. Vary becomes one line, because nginx 1.22 as a cache heeds only the last one.
+// AddToVary adds fields of the request to the Vary of a response (RFC 9110, section 12.5.5), unless they are there,
+// or it says that everything varies. Vary becomes one line, because nginx 1.22 as a cache heeds only the last one.
 func AddToVary(header http.Header, fields ...string) {
 	vary := header["Vary"]
 	if httpguts.HeaderValuesContainsToken(vary, "*") {

@@ -1,6 +1,6 @@
 // Package judge decides what becomes of a response, and whether the page answers a request. It has the rules of the
-// options replace and keep, and those for several not_found handlers of one request. The handler has one [Judge] for each
-// request, and the response's writer asks it.
+// options replace and keep, and those for several not_found handlers of one request. The handler has one [Judge] for
+// each request, and the response's writer asks it.
 package judge
 
 import (
@@ -132,8 +132,8 @@ func (j *Judge) reasonToPass(header http.Header) Reason {
 	return noReason
 }
 
-// bodyDecides reports whether a 404 response may be JSON under another type. A browser gets the page whatever the body is,
-// which may be markup that a client has had reflected.
+// bodyDecides reports whether a 404 response may be JSON under another type. A browser gets the page whatever the
+// body is, which may be markup that a client has had reflected.
 func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 	if j.options.Mode == All {
 		return false
@@ -189,9 +189,9 @@ func (j *Judge) isUnanswered(header http.Header) bool {
 	return (length == "" || length == "0") && j.request.IsUnhandled()
 }
 
-// isBareStatus reports whether a 404 is what Caddy itself writes at the end of an error route: the status of the handled
-// error, with nothing about a body but what the handler that failed has left. It is not if the error route has answered:
-// keep matches now but did not on entry, or a not_found handler inside this one has decided.
+// isBareStatus reports whether a 404 is what Caddy itself writes at the end of an error route: the status of the
+// handled error, with nothing about a body but what the handler that failed has left. It is not if the error route
+// has answered: keep matches now but did not on entry, or a not_found handler inside this one has decided.
 func (j *Judge) isBareStatus(header http.Header) bool {
 	if j.before == nil || j.shared.hasDecided() {
 		return false
@@ -204,8 +204,8 @@ func (j *Judge) isBareStatus(header http.Header) bool {
 	return !j.options.keeps(header) || j.options.keeps(j.before)
 }
 
-// Decide says what a request for a missing address comes to, once the next handler has returned an error or nil: why the
-// page answers it, or, if a 404 response has passed, what that counts as. It returns false for any other request.
+// Decide says what a request for a missing address comes to, once the next handler has returned an error or nil: why
+// the page answers it, or, if a 404 response has passed, what that counts as. It returns false for any other request.
 func (j *Judge) Decide(err error, hasAnswered bool) (outcome report.Outcome, isMissing bool) {
 	handled := j.request.HandledError
 	switch {

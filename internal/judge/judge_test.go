@@ -17,8 +17,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/response"
 )
 
-// exchange is a request, and the header of a 404 response to it. It says what differs from a GET with a response that has
-// no type.
+// exchange is a request, and the header of a 404 response to it. It says what differs from a GET with a response that
+// has no type.
 type exchange struct {
 	method       string
 	accept       string
@@ -106,8 +106,8 @@ func (e exchange) judgeIn(t *testing.T, mode string) *Judge {
 	return j
 }
 
-// TestReasons has 404 responses of every kind in each mode. A reason that is empty means that the page takes the place of
-// the response.
+// TestReasons has 404 responses of every kind in each mode. A reason that is empty means that the page takes the
+// place of the response.
 func TestReasons(t *testing.T) {
 	for _, tt := range []struct {
 		exchanges []exchange
@@ -198,8 +198,9 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestJSONPassesWhateverItsLabel has a body follow a 404 response that is replaced by its header, or would be but for the
-// mode. A client that opens a page gets the page: what begins as JSON may be markup that somebody has had reflected.
+// TestJSONPassesWhateverItsLabel has a body follow a 404 response that is replaced by its header, or would be but for
+// the mode. A client that opens a page gets the page: what begins as JSON may be markup that somebody has had
+// reflected.
 func TestJSONPassesWhateverItsLabel(t *testing.T) {
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
 	for name, tt := range map[string]struct {
@@ -240,8 +241,8 @@ func TestJSONPassesWhateverItsLabel(t *testing.T) {
 	}
 }
 
-// TestVarySaysWhoGetsThePage has responses pass because of who asks or of their body. For another client, the page would
-// take their place.
+// TestVarySaysWhoGetsThePage has responses pass because of who asks or of their body. For another client, the page
+// would take their place.
 func TestVarySaysWhoGetsThePage(t *testing.T) {
 	script := exchange{secFetchMode: "cors"}
 	for name, tt := range map[string]struct {
@@ -340,8 +341,8 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 	}
 }
 
-// TestInnerHandlerDecides has two handlers in each other, in an error route and in none. The inner one keeps the response,
-// which the outer one would replace.
+// TestInnerHandlerDecides has two handlers in each other, in an error route and in none. The inner one keeps the
+// response, which the outer one would replace.
 func TestInnerHandlerDecides(t *testing.T) {
 	for name, handled := range map[string]error{"no error route": nil, "an error route": errMissing} {
 		e := exchange{isMarked: true, handled: handled}

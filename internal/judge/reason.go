@@ -22,8 +22,8 @@ var reasonNames = [...]string{"", "", "keep", "media type", "script", "JSON", "n
 // Reasons returns the names of the reasons, as operators see them.
 func Reasons() []string { return reasonNames[reasonKeep:] }
 
-// String returns the reason as operators see it. It is empty where the response does not pass, or where a handler inside
-// this one has decided.
+// String returns the reason as operators see it. It is empty where the response does not pass, or where a handler
+// inside this one has decided.
 func (r Reason) String() string { return reasonNames[r] }
 
 // outcome returns what a 404 response that passes counts as.

@@ -2,8 +2,9 @@ package judge
 
 import "testing"
 
-// TestOneHandlerOfAGroupRuns has handlers of two groups and of none, and two chains of one request at once, as some mirrors
-// do. A handler that has ended is no longer in the way of another one of its group, and one that is running stays in the way.
+// TestOneHandlerOfAGroupRuns has handlers of two groups and of none, and two chains of one request at once, as some
+// mirrors do. A handler that has ended is no longer in the way of another one of its group, and one that is running
+// stays in the way.
 func TestOneHandlerOfAGroupRuns(t *testing.T) {
 	s := new(shared)
 	of := func(group string) *Judge { return &Judge{options: &Options{Group: group}} }

@@ -1,6 +1,6 @@
-// Package request has a request as the client sent it, and what Caddy's context says of it. The next handlers may change
-// the request for an upstream, as request_header and rewrite do, so what the handler, its judge and its page need is
-// copied before they run.
+// Package request has a request as the client sent it, and what Caddy's context says of it. The next handlers may
+// change the request for an upstream, as request_header and rewrite do, so what the handler, its judge and its page
+// need is copied before they run.
 package request
 
 import (
@@ -35,8 +35,8 @@ type Request struct {
 	isFetched bool // by a script or as a download, and not as a part of a page
 }
 
-// Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy trusts
-// the proxy.
+// Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
+// trusts the proxy.
 func (r *Request) Read(from *http.Request) {
 	r.ctx = from.Context()
 	r.Replacer = r.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)

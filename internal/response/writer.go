@@ -21,9 +21,9 @@ type Judge interface {
 	// Status judges the status of a response that has not begun.
 	Status(status int, header http.Header) Verdict
 
-	// Body judges what follows a 404: the first bytes of the body, or none for a flush, a hijack and a reader, which is not
-	// looked into. It reports whether a response that is held passes after all. The header is the one that the response
-	// began with.
+	// Body judges what follows a 404: the first bytes of the body, or none for a flush, a hijack and a reader, which is
+	// not looked into. It reports whether a response that is held passes after all. The header is the one that the
+	// response began with.
 	Body(first []byte, header http.Header) (passes bool)
 
 	// Sending may change the header of a 404 response that passes, before it is sent.
@@ -47,7 +47,8 @@ const (
 	held                 // it is not sent
 )
 
-// Writer is the writer of one response. A handler may keep it after it has returned, so it is never used for another one.
+// Writer is the writer of one response. A handler may keep it after it has returned, so it is never used for another
+// one.
 type Writer struct {
 	caddyhttp.ResponseWriterWrapper
 	Judge  Judge
@@ -144,9 +145,9 @@ func (w *Writer) judgeBody(first []byte) {
 }
 
 // release sends the header of a held response. For example, a handler has written a 404 with a cookie, and then set a
-// trailer. The site's own header directive, below this writer, marks the cookie as Secure when the header is sent. So the
-// handler's changes are found first, and are made to the header as it was sent: the client gets the marked cookie, and
-// net/http the trailer.
+// trailer. The site's own header directive, below this writer, marks the cookie as Secure when the header is sent. So
+// the handler's changes are found first, and are made to the header as it was sent: the client gets the marked
+// cookie, and net/http the trailer.
 func (w *Writer) release() {
 	w.state = passed
 	if w.DryRun {
@@ -238,8 +239,8 @@ func (w *Writer) pass() {
 	}
 }
 
-// ReadFrom implements io.ReaderFrom, down to the connection where Caddy does. An empty reader is an answer, unlike an empty
-// write, because Caddy's recorder sends a 200 for one.
+// ReadFrom implements io.ReaderFrom, down to the connection where Caddy does. An empty reader is an answer, unlike an
+// empty write, because Caddy's recorder sends a 200 for one.
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	w.judgeBody(nil)
 	w.is404 = false
@@ -261,8 +262,8 @@ func (w *Writer) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Hijack implements http.Hijacker, also where the writer below does not: http.ResponseController would unwrap this writer,
-// and hijack a response that is held. Caddy's own recorder does the same.
+// Hijack implements http.Hijacker, also where the writer below does not: http.ResponseController would unwrap this
+// writer, and hijack a response that is held. Caddy's own recorder does the same.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.judgeBody(nil)
 	if w.IsHeld() {
@@ -275,9 +276,10 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buf, err
 }
 
-// ForHandler returns the writer for the next handler, which is an http.Flusher exactly where the one below is. Caddy's own
-// writers are none by default, and an early flush costs an HTTP/1.1 client the rest of its request's body. Without Caddy's
-// idle timeouts, the writer is net/http's own, which is one, and plugins such as durable-streams assert it.
+// ForHandler returns the writer for the next handler, which is an http.Flusher exactly where the one below is.
+// Caddy's own writers are none by default, and an early flush costs an HTTP/1.1 client the rest of its request's
+// body. Without Caddy's idle timeouts, the writer is net/http's own, which is one, and plugins such as
+// durable-streams assert it.
 func (w *Writer) ForHandler() http.ResponseWriter {
 	if _, ok := w.ResponseWriter.(http.Flusher); ok {
 		return flushingWriter{w}

@@ -44,18 +44,20 @@ func EncodeTarget(target string) string { return Encode(target, &targetBytes) }
 // Encode returns s with every byte percent-encoded that is not allowed. What is percent-encoded already stays as it is.
 func Encode(s string, allowed *Bytes) string {
 	first := 0
-	for first < len(s) && stays(s, first, allowed) {
+	for first < len(s) && stays(s[first:], allowed) {
 		first++
 	}
 	if first == len(s) {
 		return s
 	}
-	b := append(make([]byte, 0, len("%XX")*len(s)), s[:first]...)
+	b := make([]byte, 0, len("%XX")*len(s))
+	b = append(b, s[:first]...)
 	for i := first; i < len(s); i++ {
-		if stays(s, i, allowed) {
-			b = append(b, s[i])
+		c := s[i]
+		if stays(s[i:], allowed) {
+			b = append(b, c)
 		} else {
-			b = append(b, '%', hex[s[i]>>4], hex[s[i]&15])
+			b = append(b, '%', hex[c>>4], hex[c&15])
 		}
 	}
 	return string(b)
@@ -63,9 +65,13 @@ func Encode(s string, allowed *Bytes) string {
 
 const hex = "0123456789ABCDEF"
 
-// stays reports whether the byte of s at i needs no percent-encoding.
-func stays(s string, i int, allowed *Bytes) bool {
-	return allowed[s[i]] || s[i] == '%' && i+2 < len(s) && hexBytes[s[i+1]] && hexBytes[s[i+2]]
+// stays reports whether the first byte of s needs no percent-encoding.
+func stays(s string, allowed *Bytes) bool {
+	if allowed[s[0]] {
+		return true
+	}
+	isEncoded := len(s) > 2 && hexBytes[s[1]] && hexBytes[s[2]]
+	return s[0] == '%' && isEncoded
 }
 
 // CutEncoded cuts s to n bytes, but not within a percent-encoded one.
@@ -93,7 +99,9 @@ func Split(uri string) (scheme, authority, target string, ok bool) {
 	if end < 0 {
 		end = len(rest)
 	}
-	return scheme, rest[strings.LastIndexByte(rest[:end], '@')+1 : end], rest[end:], true
+	authority = rest[:end]
+	user := strings.LastIndexByte(authority, '@')
+	return scheme, authority[user+1:], rest[end:], true
 }
 
 // IsHTTP reports whether a scheme is http or https.
@@ -104,15 +112,22 @@ func IsHTTP(scheme string) bool {
 // ValidAuthority reports whether s is a host with an optional port (RFC 3986, section 3.2). It refuses
 // percent-encoding, which has no use in a Host but to hide something.
 func ValidAuthority(s string) bool {
-	if strings.HasPrefix(s, "[") {
-		host, port, ok := strings.Cut(s[1:], "]")
-		if addr, err := netip.ParseAddr(host); !ok || err != nil || !addr.Is6() || addr.Zone() != "" {
-			return false
-		}
-		return port == "" || port[0] == ':' && consistsOf(port[1:], &digitBytes)
+	if bracketed, ok := strings.CutPrefix(s, "["); ok {
+		return validIPv6(bracketed)
 	}
 	host, port, _ := strings.Cut(s, ":")
 	return host != "" && consistsOf(host, &hostBytes) && consistsOf(port, &digitBytes)
+}
+
+// validIPv6 reports whether s is an IPv6 address without a zone, a closing bracket and an optional port.
+func validIPv6(s string) bool {
+	host, port, ok := strings.Cut(s, "]")
+	addr, err := netip.ParseAddr(host)
+	if !ok || err != nil || !addr.Is6() || addr.Zone() != "" {
+		return false
+	}
+	digits, hasPort := strings.CutPrefix(port, ":")
+	return port == "" || hasPort && consistsOf(digits, &digitBytes)
 }
 
 func consistsOf(s string, set *Bytes) bool {
