@@ -73,6 +73,77 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image without a version in
+// its tag, or a Go module without a version. Until the first release, this module is the checkout.
+func TestExamplesNameVersions(t *testing.T) {
+	t.Chdir("..")
+	image := regexp.MustCompile(`(?m)^ *(?:FROM|(?:- )?image:) +(\S+)`)
+	module := regexp.MustCompile(`--with (\S+)`)
+	versioned := regexp.MustCompile(`^[\w./-]+(:|@)v?\d[\w.-]*$`)
+	const checkout = "github.com/caddy-notfound/notfound=/src"
+
+	found := 0
+	for _, file := range glob(t, "examples/*/*.*", "examples/*/*file") {
+		text := readFile(t, file)
+		if strings.Contains(text, "@latest") || strings.Contains(text, ":latest") {
+			t.Errorf("%s fetches whatever is the latest", file)
+		}
+		for _, match := range slices.Concat(image.FindAllStringSubmatch(text, -1), module.FindAllStringSubmatch(text, -1)) {
+			found++
+			if name := match[1]; name != checkout && !versioned.MatchString(name) {
+				t.Errorf("%s fetches %s without a version", file, name)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no example has an image or a module")
+	}
+}
+
+// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service again.
+func TestComposeExampleComesBackAfterAReboot(t *testing.T) {
+	_, services, _ := strings.Cut(readFile(t, "../examples/docker/compose.yaml"), "\nservices:\n")
+	services, _, _ = strings.Cut(services, "\nnetworks:\n")
+	names := regexp.MustCompile(`(?m)^  \w+:$`).FindAllString(services, -1)
+	policies := regexp.MustCompile(`(?m)^    restart: unless-stopped\b`).FindAllString(services, -1)
+	if len(names) == 0 || len(policies) != len(names) {
+		t.Errorf("the services are %q, but %d of them have restart: unless-stopped", names, len(policies))
+	}
+}
+
+// TestDependabotKnowsEachFolder compares .github/dependabot.yml with the folders that pin versions. The plugin's own module is
+// not one of them.
+func TestDependabotKnowsEachFolder(t *testing.T) {
+	t.Chdir("..")
+	known := make(map[string][]string) // the folders of each ecosystem
+	entry := regexp.MustCompile(`package-ecosystem: (\S+)\n +directories: \[(.*)\]`)
+	for _, match := range entry.FindAllStringSubmatch(readFile(t, ".github/dependabot.yml"), -1) {
+		known[match[1]] = strings.Split(match[2], ", ")
+	}
+	for ecosystem, name := range map[string]string{
+		"gomod":          "go.mod",
+		"npm":            "package.json",
+		"docker":         "*Dockerfile",
+		"docker-compose": "compose.yaml",
+	} {
+		var want []string
+		for _, folder := range []string{"*/", "*/*/"} {
+			files, err := filepath.Glob(folder + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				want = append(want, "/"+filepath.ToSlash(filepath.Dir(file)))
+			}
+		}
+		slices.Sort(want)
+		want = slices.Compact(want)
+		if len(want) == 0 || !slices.Equal(known[ecosystem], want) {
+			t.Errorf("%s: Dependabot knows %q, want %q", ecosystem, known[ecosystem], want)
+		}
+	}
+}
+
 // documents returns the paths of all documents.
 func documents(t *testing.T) (files []string) {
 	t.Helper()

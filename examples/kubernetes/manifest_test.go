@@ -22,10 +22,12 @@ func TestManifests(t *testing.T) {
 	var deployment appsv1.Deployment
 	var service corev1.Service
 	var ingress networkingv1.Ingress
+	var access networkingv1.NetworkPolicy
 	decode(t, "manifest.yaml", map[string]any{
-		"apps/v1 Deployment not-found":         &deployment,
-		"v1 Service not-found":                 &service,
-		"networking.k8s.io/v1 Ingress example": &ingress,
+		"apps/v1 Deployment not-found":                 &deployment,
+		"v1 Service not-found":                         &service,
+		"networking.k8s.io/v1 Ingress example":         &ingress,
+		"networking.k8s.io/v1 NetworkPolicy not-found": &access,
 	})
 	var www, others gatewayv1.HTTPRoute
 	decode(t, "gateway.yaml", map[string]any{
@@ -34,7 +36,11 @@ func TestManifests(t *testing.T) {
 	})
 
 	pod := deployment.Spec.Template
-	for _, selector := range []map[string]string{deployment.Spec.Selector.MatchLabels, service.Spec.Selector} {
+	for _, selector := range []map[string]string{
+		deployment.Spec.Selector.MatchLabels,
+		service.Spec.Selector,
+		access.Spec.PodSelector.MatchLabels,
+	} {
 		if len(selector) == 0 || selector["app"] != pod.Labels["app"] {
 			t.Errorf("the selector %v does not select pods with %v", selector, pod.Labels)
 		}
@@ -63,6 +69,13 @@ func TestManifests(t *testing.T) {
 	if backend := ingress.Spec.DefaultBackend.Service; backend.Name != service.Name || backend.Port.Name != service.Spec.Ports[0].Name {
 		t.Errorf("the default backend is %v", backend)
 	}
+	if class := ingress.Spec.IngressClassName; class == nil || *class == "" {
+		t.Error("the ingress has no class, so only a default class would take it")
+	}
+	if !slices.Contains(container.Args, "--trusted-proxies") {
+		t.Errorf("%q trusts no proxy", container.Args)
+	}
+	onlyTheControllerConnects(t, &access, container.Ports[0].Name)
 
 	// Each route ends with a rule for every path, so that no host is left to the Gateway's own 404.
 	for _, route := range []gatewayv1.HTTPRoute{www, others} {
@@ -79,6 +92,29 @@ func TestManifests(t *testing.T) {
 	}
 	if len(www.Spec.Hostnames) == 0 || len(others.Spec.Hostnames) > 0 {
 		t.Errorf("the hosts are %v and %v, want some and all others", www.Spec.Hostnames, others.Spec.Hostnames)
+	}
+}
+
+// onlyTheControllerConnects checks that a policy lets some pods of one namespace connect to the port, and nothing else. With
+// two peers in the place of one that has both selectors, every pod of the namespace could connect.
+func onlyTheControllerConnects(t *testing.T, policy *networkingv1.NetworkPolicy, port string) {
+	t.Helper()
+	if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+		t.Errorf("the policy is for %v", policy.Spec.PolicyTypes)
+	}
+	rules := policy.Spec.Ingress
+	if len(rules) != 1 || len(rules[0].From) != 1 || len(rules[0].Ports) != 1 {
+		t.Fatalf("the policy has the rules %v, want one peer and one port", rules)
+	}
+	peer := rules[0].From[0]
+	if peer.NamespaceSelector == nil || len(peer.NamespaceSelector.MatchLabels) == 0 {
+		t.Error("the policy lets every namespace connect")
+	}
+	if peer.PodSelector == nil || len(peer.PodSelector.MatchLabels) == 0 {
+		t.Error("the policy lets every pod of the namespace connect")
+	}
+	if allowed := rules[0].Ports[0].Port; allowed == nil || allowed.StrVal != port {
+		t.Errorf("the policy is for the port %v, want %s", allowed, port)
 	}
 }
 
