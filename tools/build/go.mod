@@ -1,4 +1,4 @@
-module github.com/caddy-notfound/notfound/build
+module github.com/caddy-notfound/notfound/tools/build
 
 go 1.26.0
 

@@ -43,7 +43,7 @@ func withQuickstart(run func() int) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	caddy := filepath.Join(dir, "caddy")
-	if output, err := exec.Command("go", "build", "-C", "..", "-o", caddy, "./cmd/caddy").CombinedOutput(); err != nil {
+	if output, err := exec.Command("go", "build", "-C", "../..", "-o", caddy, "./cmd/caddy").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building Caddy: %w\n%s", err, output)
 	}
 	config := filepath.Join(dir, "Caddyfile")
@@ -52,7 +52,7 @@ func withQuickstart(run func() int) (int, error) {
 	}
 	var output strings.Builder
 	cmd := exec.Command(caddy, "run", "--config", config)
-	cmd.Dir, cmd.Stderr = "..", &output
+	cmd.Dir, cmd.Stderr = "../..", &output
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
@@ -73,11 +73,11 @@ func withQuickstart(run func() int) (int, error) {
 // writeSites writes the Caddyfile. The document's two sites get the ports 8083 and 8084; at 8085 is one whose policy blocks the
 // page's style.
 func writeSites(file string) error {
-	quickstart, err := os.ReadFile("../examples/quickstart/Caddyfile")
+	quickstart, err := os.ReadFile("../../examples/quickstart/Caddyfile")
 	if err != nil {
 		return err
 	}
-	headers, err := os.ReadFile("../docs/headers.md")
+	headers, err := os.ReadFile("../../docs/headers.md")
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func TestPage(t *testing.T) {
 			}
 			backgrounds[tt.view.scheme+s.background] = true
 			if tt.screenshot != "" {
-				if err := os.WriteFile(filepath.Join("../docs", tt.screenshot), s.screenshot, 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join("../../docs", tt.screenshot), s.screenshot, 0o644); err != nil {
 					t.Error(err)
 				}
 			}

@@ -1,6 +1,6 @@
 // Command bench compares whole servers by the CPU time that they take for a request:
 //
-//	taskset -c 1 go run ./bench [-rounds n] [-duration d] [-only group | -out docs]
+//	taskset -c 1 go run ./tools/bench [-rounds n] [-duration d] [-only group | -out docs]
 //
 // It needs Linux with two cores that nothing else uses meanwhile. The servers have core 0; the load has
 // core 1, together with the upstream. The tables are Markdown. What handlers take in one process is measured by the
@@ -37,7 +37,7 @@ func main() {
 		os.Exit(2)
 	}
 	if runtime.NumCPU() != 1 {
-		log.Fatal("the load has to be on a core of its own: taskset -c 1 go run ./bench")
+		log.Fatal("the load has to be on a core of its own: taskset -c 1 go run ./tools/bench")
 	}
 	measured := slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return *only != "" && g.name != *only })
 	if len(measured) == 0 {

@@ -11,7 +11,7 @@ import (
 // TestDocumentationShowsTheFigures compares docs/performance.md and its chart with the figures that were measured.
 func TestDocumentationShowsTheFigures(t *testing.T) {
 	read := func(file string) string {
-		b, err := os.ReadFile("../docs/" + file)
+		b, err := os.ReadFile("../../docs/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

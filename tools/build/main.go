@@ -1,7 +1,7 @@
 // Command build builds a custom Caddy from a manifest, which is an xcaddy.Builder in JSON. From the root of the
 // repository,
 //
-//	go run -C build . [-manifest xcaddy.json] [-output caddy]
+//	go run -C tools/build . [-manifest xcaddy.json] [-output caddy]
 //
 // reads xcaddy.json and writes the binary caddy. Paths are relative to the repository, those of replacements to the
 // manifest.
@@ -28,8 +28,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// repository is the root of the repository, seen from where `go run -C build .` runs.
-const repository = ".."
+// repository is the root of the repository, seen from where `go run -C tools/build .` runs.
+const repository = "../.."
 
 func main() {
 	log.SetFlags(0)

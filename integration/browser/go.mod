@@ -1,4 +1,4 @@
-module github.com/caddy-notfound/notfound/browser
+module github.com/caddy-notfound/notfound/integration/browser
 
 go 1.26.0
 

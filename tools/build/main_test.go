@@ -9,11 +9,11 @@ import (
 
 // TestReplacementIsRelativeToTheManifest reads the repository's manifest.
 func TestReplacementIsRelativeToTheManifest(t *testing.T) {
-	b, err := readManifest("../xcaddy.json")
+	b, err := readManifest("../../xcaddy.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.Abs("..")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
