@@ -1,7 +1,9 @@
 package notfound
 
 import (
+	"cmp"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -35,97 +37,89 @@ func of404(contentType, body string) caddyhttp.HandlerFunc {
 	}
 }
 
-// TestWhatAProgramFetchedHasNoLink sends requests from a page of the same host, or of another one, or with no Referer at all.
+// TestWhatAProgramFetchedHasNoLink sends requests that ask for the page, and others, with a Referer of the same host.
 func TestWhatAProgramFetchedHasNoLink(t *testing.T) {
+	const ofHost = "http://a.test/blog"
 	keep := []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Error-Page": {"*"}}}}
-	html, text, empty := of404("text/html", "<p>no"), of404("text/plain", "no"), of404("", "")
-	answer, failing := of404("application/json", "{}"), of404("error", "")
-	const fetch, ofPage = "Sec-Fetch-Dest: empty", "Sec-Fetch-Dest: document"
-	const cors, sameOrigin, navigate, noCORS = "Sec-Fetch-Mode: cors", "Sec-Fetch-Mode: same-origin", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Mode: no-cors"
+	fetch := http.Header{"Sec-Fetch-Dest": {"empty"}, "Accept": {"*/*"}}
+	script := http.Header{"Sec-Fetch-Dest": {"empty"}, "Sec-Fetch-Mode": {"cors"}, "Accept": {"*/*"}}
+	html := of404("text/html", "<p>no")
+	text := of404("text/plain", "no")
+	failing := of404("error", "")
+	jsonAnswer := of404("application/json", "{}")
+	jsonAsText := of404("text/plain", "{}")
 	for name, tt := range map[string]struct {
 		handler Handler
-		next    caddyhttp.HandlerFunc
-		fields  []string
+		method  string
+		target  string
+		header  http.Header
+		next    caddyhttp.HandlerFunc // nil: the end of the chain
 		link    report.Link
 		outcome report.Outcome
 	}{
-		"unanswered":                   {Handler{}, testcaddy.EndOfChain, nil, report.Own, report.Unanswered},
-		"unanswered, of a page":        {Handler{}, testcaddy.EndOfChain, []string{ofPage, "Accept: text/html"}, report.Own, report.Unanswered},
-		"unanswered, fetched":          {Handler{}, testcaddy.EndOfChain, []string{fetch, "Accept: */*"}, report.None, report.Unanswered},
-		"a link that a script follows": {Handler{}, testcaddy.EndOfChain, []string{fetch, "Accept: TEXT/HTML, application/xhtml+xml"}, report.Own, report.Unanswered},
-		"error":                        {Handler{}, failing, nil, report.Own, report.Error},
-		"a page":                       {Handler{}, html, nil, report.Own, report.Response},
-		"JSON":                         {Handler{}, answer, nil, report.None, report.Passed},
-		"text for a script":            {Handler{}, text, []string{fetch, cors, "Accept: */*"}, report.None, report.Passed},
-		"text for node's fetch":        {Handler{}, text, []string{cors}, report.Own, report.Passed},
-		"a fragment for a script":      {Handler{}, html, []string{fetch, sameOrigin, "Accept: text/html"}, report.Own, report.Passed},
-		"nothing for a script":         {Handler{}, empty, []string{fetch, cors}, report.None, report.Passed},
-		"all for a script":             {Handler{Replace: replaceAll}, text, []string{fetch, cors}, report.None, report.Response},
-		"text for a script, dry run":   {Handler{DryRun: true}, text, []string{fetch, cors}, report.None, report.Passed},
-		"an error for a script":        {Handler{}, failing, []string{fetch, cors}, report.None, report.Error},
-		"JSON under another label":     {Handler{}, of404("text/html", "{}"), []string{"Accept: */*"}, report.None, report.Passed},
-		"the same, replace none":       {Handler{Replace: replaceNone}, of404("", " {"), nil, report.None, report.Passed},
-		"the same, dry run":            {Handler{DryRun: true}, of404("text/plain", "{"), nil, report.None, report.Passed},
-		"the same, replace all":        {Handler{Replace: replaceAll, DryRun: true}, of404("text/plain", "{"), nil, report.Own, report.Replaceable},
-		"the same, kept":               {Handler{Keep: keep}, of404("text/plain", "{"), nil, report.Own, report.Passed},
-		"the same, for a browser":      {Handler{}, of404("text/html", "{"), []string{"Accept: text/html"}, report.Own, report.Response},
-		"an icon that nobody names":    {Handler{}, testcaddy.EndOfChain, []string{"/favicon.ico"}, report.None, report.Unanswered},
-		"an icon with a query":         {Handler{}, testcaddy.EndOfChain, []string{"/favicon.ico?v=2"}, report.Own, report.Unanswered},
-		"an icon of a folder":          {Handler{}, testcaddy.EndOfChain, []string{"/blog/favicon.ico"}, report.Own, report.Unanswered},
-		"what a worker passes on":      {Handler{}, html, []string{fetch, navigate, "Accept: text/html"}, report.Own, report.Response},
-		"a download":                   {Handler{}, text, []string{fetch, navigate, "Accept: */*"}, report.Own, report.Response},
-		"a prefetched page":            {Handler{}, html, []string{fetch, noCORS, "Accept: text/html"}, report.Own, report.Response},
-		"a script element":             {Handler{}, html, []string{"Sec-Fetch-Dest: script", cors}, report.Own, report.Response},
-		"a form":                       {Handler{}, html, []string{":POST"}, report.Own, report.Response},
-		"a folder of WebDAV":           {Handler{}, html, []string{":PROPFIND"}, report.None, report.Response},
-		"an empty response, fetched":   {Handler{}, empty, []string{fetch}, report.None, report.Response},
-		"text, fetched":                {Handler{}, text, []string{fetch}, report.None, report.Response},
-		"an image of a page":           {Handler{}, empty, []string{"Sec-Fetch-Dest: image"}, report.Own, report.Response},
-		"JSON that is replaced":        {Handler{Replace: replaceAll}, answer, nil, report.None, report.Response},
-		"a page that is kept":          {Handler{Keep: keep}, html, nil, report.Own, report.Passed},
-		"JSON that is kept":            {Handler{Keep: keep}, answer, nil, report.None, report.Passed},
-		"JSON, dry run of all":         {Handler{Replace: replaceAll, DryRun: true}, answer, nil, report.None, report.Replaceable},
-		"a page, and none is replaced": {Handler{Replace: replaceNone}, html, nil, report.Own, report.Replaceable},
-		"JSON for a page of another":   {Handler{}, answer, []string{"Referer: https://b.test/blog"}, report.None, report.Passed},
-		"a page of another host":       {Handler{}, html, []string{"Referer: https://b.test/blog"}, report.Other, report.Response},
-		"fetched, and no link":         {Handler{}, html, []string{"Referer:", fetch}, report.None, report.Response},
-		"the address itself, and JSON": {Handler{}, answer, []string{"Referer: http://a.test/x?y"}, report.None, report.Passed},
-		"a page without a Referer":     {Handler{}, html, []string{"Referer:"}, report.None, report.Response},
-		"a Referer with a backslash":   {Handler{}, html, []string{`Referer: http://evil.example\@a.test/`}, report.None, report.Response},
+		"unanswered":        {},
+		"a page":            {next: html, outcome: report.Response},
+		"a form":            {next: html, outcome: report.Response, method: http.MethodPost},
+		"WebDAV":            {next: html, outcome: report.Response, method: "PROPFIND", link: report.None},
+		"an icon":           {target: "/favicon.ico", link: report.None},
+		"a link to an icon": {target: "/favicon.ico?v=2"},
+
+		"unanswered, fetched": {header: fetch, link: report.None},
+		"an error, fetched":   {header: fetch, next: failing, outcome: report.Error, link: report.None},
+		"text, fetched":       {header: fetch, next: text, outcome: report.Response, link: report.None},
+		"text for a script":   {header: script, next: text, outcome: report.Passed, link: report.None},
+		"text for node":       {header: http.Header{"Sec-Fetch-Mode": {"cors"}}, next: text, outcome: report.Passed},
+		"HTML that a script loads": {
+			header: http.Header{"Sec-Fetch-Dest": {"empty"}, "Accept": {"TEXT/HTML, application/xhtml+xml"}},
+		},
+		"a download": {
+			header:  http.Header{"Sec-Fetch-Dest": {"empty"}, "Sec-Fetch-Mode": {"navigate"}, "Accept": {"*/*"}},
+			next:    text,
+			outcome: report.Response,
+		},
+		"a script element": {
+			header:  http.Header{"Sec-Fetch-Dest": {"script"}, "Sec-Fetch-Mode": {"cors"}},
+			next:    html,
+			outcome: report.Response,
+		},
+
+		"JSON":                         {next: jsonAnswer, outcome: report.Passed, link: report.None},
+		"JSON that is kept":            {handler: Handler{Keep: keep}, next: jsonAnswer, outcome: report.Passed, link: report.None},
+		"JSON that is replaced":        {handler: Handler{Replace: replaceAll}, next: jsonAnswer, outcome: report.Response, link: report.None},
+		"JSON as text":                 {next: jsonAsText, outcome: report.Passed, link: report.None},
+		"JSON as text, replace none":   {handler: Handler{Replace: replaceNone}, next: jsonAsText, outcome: report.Passed, link: report.None},
+		"JSON as text that is kept":    {handler: Handler{Keep: keep}, next: jsonAsText, outcome: report.Passed},
+		"a page that is kept":          {handler: Handler{Keep: keep}, next: html, outcome: report.Passed},
+		"a page, and none is replaced": {handler: Handler{Replace: replaceNone}, next: html, outcome: report.Replaceable},
+
+		"a page of another host": {header: http.Header{"Referer": {"http://b.test/"}}, next: html, outcome: report.Response, link: report.Other},
+		"JSON of another host":   {header: http.Header{"Referer": {"http://b.test/"}}, next: jsonAnswer, outcome: report.Passed, link: report.None},
+		"the address itself":     {header: http.Header{"Referer": {"http://a.test/x"}}, link: report.None},
 	} {
 		t.Run(name, func(t *testing.T) {
+			missed.Take()
 			tt.handler.Report = true
 			h := provision(t, &tt.handler)
-			r := httptest.NewRequest(http.MethodGet, "/x?y", nil)
+			r := httptest.NewRequest(cmp.Or(tt.method, http.MethodGet), cmp.Or(tt.target, "/x"), nil)
 			r.Host = "a.test"
-			r.Header.Set("Referer", "https://a.test/blog?token#z")
-			for _, field := range tt.fields {
-				switch name, value, _ := strings.Cut(field, ":"); {
-				case name == "":
-					r.Method = value
-				case name[0] == '/':
-					r.RequestURI = name
-				default:
-					r.Header.Set(name, strings.TrimSpace(value))
-				}
+			r.Header.Set("Referer", ofHost)
+			maps.Copy(r.Header, tt.header)
+			lastLink := r.Header.Get("Referer")
+			if lastLink == "http://a.test/x" {
+				lastLink = ""
 			}
-			path, _, _ := strings.Cut(r.RequestURI, "?")
-			wantLast, _, _ := strings.Cut(r.Header.Get("Referer"), "?")
-			if strings.HasSuffix(wantLast, "/x") || strings.Contains(wantLast, `\`) {
-				wantLast = ""
+			next := tt.next
+			if next == nil {
+				next = testcaddy.EndOfChain
 			}
-			missed.Take()
 			w := httptest.NewRecorder()
-			if err := h.ServeHTTP(w, prepare(w, r), tt.next); err != nil {
+			if err := h.ServeHTTP(w, prepare(w, r), next); err != nil {
 				t.Fatal(err)
 			}
 			got, _ := missed.Snapshot()
-			if len(got.Addresses) != 1 {
-				t.Fatalf("got %+v, want one address", got)
-			}
 			a := got.Addresses[0]
-			if a.Link != tt.link || a.Outcomes.String() != tt.outcome.String() || a.LastLink != wantLast || a.Host+a.Path != "a.test"+path {
-				t.Errorf("got %+v, want %s, %s and the last link %q", a, tt.link, tt.outcome, wantLast)
+			if a.Link != tt.link || a.Outcomes.String() != tt.outcome.String() || a.LastLink != lastLink {
+				t.Errorf("got %+v, want %s, %s and the last link %q", a, tt.link, tt.outcome, lastLink)
 			}
 		})
 	}
