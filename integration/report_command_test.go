@@ -25,26 +25,21 @@ func TestReportCommand(t *testing.T) {
 		s.miss(t, "GET", "http://a.test/"+strconv.Itoa(i))
 	}
 	config := testcaddy.TempFile(t, "Caddyfile", "{\nadmin "+s.admin+"\n}\n")
-	for name, tt := range map[string]struct {
-		flags []string
-		rows  int
+	atDefault := reportCommand(t)
+	atDefault.Env = append(atDefault.Env, "CADDY_ADMIN="+s.admin)
+	for _, tt := range []struct {
+		cmd  *exec.Cmd
+		rows int
 	}{
-		"limit by default": {flags: nil, rows: 20},
-		"no limit":         {flags: []string{"-n", "0"}, rows: 30},
-		"outcome":          {flags: []string{"--why=error"}, rows: 0},
-		"address":          {flags: []string{"--address=tcp/" + s.admin, "--link=none", "--limit=1"}, rows: 1},
-		"config":           {flags: []string{"-c", config, "-a", "caddyfile", "-n", "1"}, rows: 1},
+		{cmd: atDefault, rows: 20},
+		{cmd: reportCommand(t, "--address=tcp/"+s.admin, "--limit=0"), rows: 30},
+		{cmd: reportCommand(t, "-c", config, "-a", "caddyfile", "--link=none", "-n", "1"), rows: 1},
+		{cmd: reportCommand(t, "--address="+s.admin, "--why=error"), rows: 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			cmd := reportCommand(t, tt.flags...)
-			if name != "address" && name != "config" {
-				cmd.Env = append(cmd.Env, "CADDY_ADMIN="+s.admin)
-			}
-			stdout := prints(t, cmd)
-			if !strings.HasPrefix(stdout, "30 404s ") || strings.Count(stdout, "  a.test/") != tt.rows {
-				t.Errorf("got\n%s\nwant %d addresses", stdout, tt.rows)
-			}
-		})
+		stdout := prints(t, tt.cmd)
+		if !strings.HasPrefix(stdout, "30 404s ") || strings.Count(stdout, "  a.test/") != tt.rows {
+			t.Errorf("%s: got\n%s\nwant %d addresses", tt.cmd, stdout, tt.rows)
+		}
 	}
 
 	t.Run("JSON", func(t *testing.T) {
