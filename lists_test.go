@@ -90,7 +90,7 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 		"the usage of the command":             {slices.Sorted(slices.Values(find(`\[--([a-z-]+)`, command.Usage))), flags},
 		"the help of the command":              {slices.Sorted(slices.Values(inHelp)), optionFlags},
 		"the help of --formats":                {strings.Split(afterColon(cmd.Flag("formats").Usage), ", "), page.Formats()},
-		"the outcomes of docs/report-json.md":  {column(table(t, "docs/report-json.md", "## What is counted"), 0), outcomes},
+		"the outcomes of docs/report.md":       {column(table(t, "docs/report.md", "## What is counted"), 0), outcomes},
 		"the kinds of links of docs/report.md": {column(table(t, "docs/report.md", "## Three kinds of links"), 0), links},
 		"the kinds of links in JSON":           {find(`"(\w+)":\{"count"`, strings.Replace(example, `"links":{`, "", 1)), links},
 		"the outcomes in JSON":                 {find(`"(\w+)":0[,}]`, find(`"outcomes":(\{[^}]*\})`, example)[0]), outcomes},

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -148,74 +149,115 @@ func TestErrorServiceOfNginx(t *testing.T) {
 	})
 }
 
-// TestDocumentedJq runs each jq line of docs/report.md and docs/report-json.md on a report with hostile addresses, some of which
-// need a forged report.
+// TestDocumentedJq runs the jq lines of docs/report.md on a report with hostile addresses, which only a forged report may have.
 func TestDocumentedJq(t *testing.T) {
-	hostile := []string{"/*", "/a/*", "/{uri}", "/a b", "/a\n", "/a\nredir /* https://evil.example", "/a\r", "/..", "/a/../b", "/.git", `/"`, "/`", "/'", "/$(id)", "/%2A",
-		"/\x1b[2J", "/\x00", "/\u2028", "/\t", "/", "//evil.example", "/a#b", "/a?b", "/\\", "*", "", "{", "-n", "/" + strings.Repeat("x", 200), "/" + strings.Repeat("x/", 5000)}
-	plain := []string{"/old", "/old/a.html/", "/~a/_b-c", "/-n", "/" + strings.Repeat("x", 199)}
-	all := append(slices.Clone(hostile), plain...)
-	r := report.Report{Capacity: 1000}
-	add := func(link report.Link, host, path string, count, overcount, passed uint64) {
-		r.Addresses = append(r.Addresses, report.Address{Link: link, Host: host, Path: path, Count: count, Overcount: overcount,
-			Outcomes: report.Outcomes{Error: count - passed, Passed: passed}, LastLink: "https://b.test" + path})
+	hostile := []string{
+		"/*", "/a/*", "/{uri}", "/a b", "/a\n", "/a\nredir /* https://evil.example", "/a\r", "/..", "/a/../b", "/.git",
+		`/"`, "/`", "/'", "/$(id)", "/%2A", "/\x1b[2J", "/\x00", "/\u2028", "/\t", "/", "//evil.example", "/a#b", "/a?b",
+		"/\\", "*", "", "{", "-n", "/" + strings.Repeat("x", 200),
 	}
-	for _, path := range all {
-		add(report.Own, "www.example.com", path, 1, 0, 0)
-		add(report.Other, "www.example.com", path, 2, 0, 0)
+	var r report.Report
+	add := func(link report.Link, host, path string, count uint64, passed uint64) {
+		r.Addresses = append(r.Addresses, report.Address{
+			Link:     link,
+			Host:     host,
+			Path:     path,
+			Count:    count,
+			Outcomes: report.Outcomes{Error: count - passed, Passed: passed},
+			LastLink: "https://b.test/",
+		})
 	}
-	add(report.Own, "www.example.com", "/shop/candles", 7, 0, 0)
-	add(report.Other, "www.example.com", "/once", 2, 1, 0)
-	add(report.Other, "www.example.com", "/passed", 3, 0, 1)
-	add(report.Other, "shop.example.com", "/other-host", 3, 0, 0)
-	add(report.None, "www.example.com", "/nobody", 3, 0, 0)
-	r.Links.Own.Count, r.Links.Other.Count, r.Links.None.Count = uint64(len(all)+7), uint64(2*len(all)+8), 3
+	for _, path := range hostile {
+		add(report.Other, "www.example.com", path, 2, 0)
+	}
+	add(report.Own, "www.example.com", "/shop/candles", 7, 0)
+	add(report.Own, "www.example.com", "/shop/lanterns", 1, 0)
+	add(report.Other, "www.example.com", "/old/a.html/", 2, 0)
+	add(report.Other, "www.example.com", "/~a/_b-c", 2, 0)
+	add(report.Other, "www.example.com", "/once", 1, 0)
+	add(report.Other, "www.example.com", "/passed", 3, 1)
+	add(report.Other, "shop.example.com", "/other-host", 3, 0)
+	add(report.None, "www.example.com", "/nobody", 3, 0)
+	for _, cell := range []string{"=1+1", "+1", "-1", "@x"} {
+		add(report.None, cell, "", 1, 0)
+	}
 	body, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "report.json"), body, 0o600); err != nil {
-		t.Fatal(err)
+	dir := filepath.Dir(testcaddy.TempFile(t, "report.json", string(body)))
+	jq := func(t *testing.T, comment string) string {
+		return documented(t, dir, "../docs/report.md", comment)
 	}
 
-	var comments string
-	for _, path := range plain {
-		comments += "# redir " + path + " /NEW\n"
+	const page = "8\t2\thttps://b.test/\n"
+	if got := jq(t, "own links by linking page"); got != page {
+		t.Errorf("by linking page: got\n%swant\n%s", got, page)
 	}
-	want := map[string]struct {
-		lines, fields int
-		has           string
-	}{
-		"# the ten most frequent own links": {10, 3, "1\twww.example.com/*\thttps://b.test/*\n"},
-		"# own links by linking page":       {len(all) + 1, 3, "7\t1\thttps://b.test/shop/candles\n"},
-		"# by host":                         {2, 2, fmt.Sprintf("%d\twww.example.com\n3\tshop.example.com\n", 3*len(all)+14)},
-		"# 404s in all":                     {1, 1, fmt.Sprintf("%d\n", 3*len(all)+18)},
-		"# one address over all kinds":      {1, 3, "own\t7\thttps://b.test/shop/candles\n"},
-		"# for redirects on one host":       {len(plain), 1, comments},
+	const comments = "# redir /old/a.html/ /NEW\n# redir /~a/_b-c /NEW\n"
+	if got := jq(t, "redirects"); got != comments {
+		t.Errorf("redirects: got\n%swant\n%s", got, comments)
 	}
-	for _, block := range strings.Split(readFile(t, "../docs/report.md")+readFile(t, "../docs/report-json.md"), "```sh\n")[1:] {
+	const address = "own\t7\thttps://b.test/\n"
+	if got := jq(t, "one address"); got != address {
+		t.Errorf("one address: got\n%swant\n%s", got, address)
+	}
+
+	rows, err := csv.NewReader(strings.NewReader(jq(t, "everything as CSV"))).ReadAll()
+	if err != nil || len(rows) != 1+len(r.Addresses) {
+		t.Fatalf("got %d rows, %v, want a header and %d", len(rows), err, len(r.Addresses))
+	}
+	const keys = "link,host,path,query,count,overcount,last_link,first,last,unanswered,error,response,passed,replaceable"
+	if got := strings.Join(rows[0], ","); got != keys {
+		t.Errorf("got the header %s, want %s", got, keys)
+	}
+	for i, a := range r.Addresses {
+		host := strings.TrimPrefix(rows[1+i][1], "'")
+		if host != a.Host || strings.ContainsAny(rows[1+i][1][:1], "=+-@") || rows[1+i][4] != fmt.Sprint(a.Count) {
+			t.Errorf("got the row %q of %+v", rows[1+i], a)
+		}
+	}
+}
+
+// documented runs the lines of shell in a document that begin with a comment, or have a text in them.
+func documented(t *testing.T, dir, file, has string) (stdout string) {
+	t.Helper()
+	for _, block := range strings.Split(readFile(t, file), "```sh\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
-		for _, script := range strings.Split(block, "\n\n") {
-			if !strings.Contains(script, "jq ") {
-				continue
-			}
-			name, _, _ := strings.Cut(strings.SplitN(script, "\n", 2)[0], ":")
-			want, ok := want[name]
-			if !ok {
-				t.Errorf("%q has no expected output here", name)
+		for script := range strings.SplitSeq(block, "\n\n") {
+			if !strings.Contains(script, has) {
 				continue
 			}
 			cmd := exec.Command("sh", "-c", script)
 			cmd.Dir = dir
 			output, err := cmd.CombinedOutput()
-			lines := strings.SplitAfter(strings.TrimSuffix(string(output), "\n"), "\n")
-			if err != nil || len(lines) != want.lines || !strings.Contains(string(output), want.has) ||
-				slices.ContainsFunc(lines, func(line string) bool { return strings.Count(line, "\t") != want.fields-1 }) {
-				t.Errorf("%s: got %d lines, %v\n%.3000s\nwant %+v", name, len(lines), err, output, want)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", script, err, output)
 			}
+			return string(output)
 		}
 	}
+	t.Fatalf("%s has no lines with %q", file, has)
+	return ""
+}
+
+// TestDocumentedJqOfAccessLogs has two Caddys write access logs.
+func TestDocumentedJqOfAccessLogs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		t.Run(name, func(t *testing.T) {
+			s := testcaddy.Start(t, "http://a.test:0 {\nlog {\noutput file "+filepath.Join(dir, "access-"+name+".log")+"\n}\n"+
+				"log_append not_found {http.not_found.cause}\nnot_found\nrespond /fine fine\n}")
+			s.Get(t, "http://a.test/x?"+name, "Referer: http://b.test/")
+			s.Get(t, "http://a.test/fine")
+			s.Get(t, "http://a.test/"+name)
+		})
+	}
+	eventually(t, "jq counts the pages of both", func() bool {
+		got := strings.Fields(documented(t, dir, "../docs/report.md", "cat access-"))
+		want := []string{"2", "a.test/x", "http://b.test/", "1", "a.test/two", "1", "a.test/one"}
+		return slices.Equal(got, want)
+	})
 }
 
 // TestCacheInFront has nginx cache an application's 404s, which are fresh for a minute: its own, replaced ones, and replaced

@@ -21,7 +21,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestPrometheusSeesTheTraffic has Prometheus scrape a Caddy, and evaluates the alerts and the dashboard of examples/monitoring.
+// TestPrometheusSeesTheTraffic has Prometheus scrape a Caddy, and evaluates the alerts and the dashboard of
+// examples/monitoring, and the expression of docs/report.md.
 //
 // The values are exact: Prometheus extrapolates a rate neither to before a counter was 0, nor past the time of the query.
 func TestPrometheusSeesTheTraffic(t *testing.T) {
@@ -141,6 +142,9 @@ http://a.test:0 {
 	if got, want := slices.Sorted(maps.Keys(exprs)), slices.Sorted(maps.Keys(want)); !slices.Equal(got, want) {
 		t.Errorf("got the alerts and panels %q, want %q", got, want)
 	}
+	_, document, _ := strings.Cut(readFile(t, "../docs/report.md"), "```promql\n")
+	document, _, _ = strings.Cut(document, "```")
+	p.want(t, "docs/report.md", document, now, values{"": 16})
 	for name, expr := range exprs {
 		p.want(t, name, variables.Replace(expr), now, want[name])
 	}

@@ -80,7 +80,7 @@ func printReport(fl caddycmd.Flags) error {
 	if err != nil {
 		return err
 	}
-	r, err := askReport(address)
+	r, err := askReport(address, 10*time.Second)
 	if err != nil {
 		return err
 	}
@@ -127,11 +127,12 @@ func adminAddress(fl caddycmd.Flags) (string, error) {
 	return address, nil
 }
 
-// maxReport is how many bytes of an answer are read. Three full tables have 2 MiB.
+// maxReport is how many bytes of an answer are read. Three full tables have 3 MiB.
 const maxReport = 8 << 20
 
-// askReport returns the report of a running Caddy. [caddycmd.AdminAPIRequest] follows redirects, and waits without end.
-func askReport(address string) (r report.Report, err error) {
+// askReport returns the report of a running Caddy, which has to answer within a limit. [caddycmd.AdminAPIRequest] follows
+// redirects, and waits without end.
+func askReport(address string, limit time.Duration) (r report.Report, err error) {
 	const another = "name another one with --address, or the config file that has it with --config"
 	addr, err := caddy.ParseNetworkAddress(address)
 	origin := "http://127.0.0.1" // any host will do for a Unix socket
@@ -146,7 +147,6 @@ func askReport(address string) (r report.Report, err error) {
 		req.Header.Set("Origin", origin) // for enforce_origin
 	}
 
-	const limit = 10 * time.Second
 	client := http.Client{
 		Timeout:       limit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -1,48 +1,133 @@
 package command
 
 import (
-	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
+
+func TestMistakesOfTheReportCommand(t *testing.T) {
+	for args, want := range map[string]string{
+		"--limit=-1":                         "limit: -1 is not a number of addresses; write --limit 20, or --limit 0 for all of them",
+		"--link=any":                         `link: "any" is not a kind of link; it is one of own, other, none`,
+		"--why=none":                         `why: "none" is not an outcome; it is one of unanswered, error, response, passed, replaceable`,
+		"--json --limit=1":                   "limit: --json prints the whole report; leave --limit out, and choose with jq",
+		"--json --link=own":                  "link: --json prints the whole report",
+		"--json --why=error":                 "why: --json prints the whole report",
+		"--admin=localhost:2020":             "unknown flag: --admin; the flag for the address of the admin API is --address",
+		"--address=":                         `address: "" is not an address; write it as host:port, or as in unix//run/caddy.sock`,
+		"--address=127.0.0.1:2019-2020":      "is not the address of an admin API; name another one with --address",
+		"--config=none.json":                 "determining the address of the admin API: ",
+		"--address=unix//nowhere/admin.sock": "no admin API answers at unix//nowhere/admin.sock (dial unix ",
+	} {
+		t.Run(args, func(t *testing.T) {
+			cmd := reportCommand()
+			cmd.SilenceErrors = true
+			cmd.SilenceUsage = true
+			cmd.SetArgs(strings.Fields(args))
+			if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got the error %v, want %s", err, want)
+			}
+		})
+	}
+}
 
 // TestErrorOfAnAdminAPIIsPrintable has an admin API answer with bytes that act on a terminal, with the origin that
 // enforce_origin asks for, or with a redirect.
 func TestErrorOfAnAdminAPIIsPrintable(t *testing.T) {
 	const acts = "\x1b[2J\x1b]0;x\x07\u009b31m"
-	message, err := json.Marshal(map[string]string{"error": acts})
-	if err != nil {
-		t.Fatal(err)
+	origin := func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, r.Header.Get("Origin"), http.StatusForbidden)
 	}
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		begins string
 	}{
-		"an error":        {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, acts, 500) }, "asking the admin API at ADDRESS: HTTP 500: ?[2J"},
-		"the API's error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = w.Write(message) }, "the admin API at ADDRESS: ?[2J"},
-		"not a report":    {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, acts) }, "the report of ADDRESS: invalid character"},
-		"JSON of its own": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(message) }, "the report of ADDRESS: it is not a report, or was made by"},
-		"an odd status":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418); _, _ = io.WriteString(w, "{"+acts) }, "asking the admin API at ADDRESS: HTTP 418: {?[2J"},
-		"another's JSON": {func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, "{}")
-		}, "the server at ADDRESS is not a Caddy with not_found (HTTP 404: {})"},
-		"its origin": {func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, r.Header.Get("Origin"), http.StatusForbidden)
-		}, "asking the admin API at ADDRESS: HTTP 403: http://ADDRESS"},
-		"a redirect": {http.RedirectHandler("/not_found/reports", http.StatusFound).ServeHTTP, "asking the admin API at ADDRESS: HTTP 302: "},
+		"an error": {
+			answer: with(http.StatusInternalServerError, acts),
+			begins: "asking the admin API at ADDRESS: HTTP 500: ?[2J",
+		},
+		"the API's error": {
+			answer: with(http.StatusBadRequest, `{"error":"\u001b[2J\u009b"}`),
+			begins: "the admin API at ADDRESS: ?[2J?",
+		},
+		"not a report": {
+			answer: with(http.StatusOK, acts),
+			begins: "reading the answer of ADDRESS: this is not a report of not_found: invalid character",
+		},
+		"JSON of its own": {
+			answer: with(http.StatusOK, "{}"),
+			begins: "reading the answer of ADDRESS: this is not a report of not_found: it has no start or no capacity",
+		},
+		"another's 404": {
+			answer: with(http.StatusNotFound, "{}"),
+			begins: "the server at ADDRESS is not a Caddy with not_found (HTTP 404: {})",
+		},
+		"its origin": {
+			answer: origin,
+			begins: "asking the admin API at ADDRESS: HTTP 403: http://ADDRESS",
+		},
+		"a redirect": {
+			answer: http.RedirectHandler("/not_found/reports", http.StatusFound).ServeHTTP,
+			begins: "asking the admin API at ADDRESS: HTTP 302: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := testcaddy.Backend(t, tt.answer)
-			_, err := askReport(address)
-			if begins := strings.ReplaceAll(tt.begins, "ADDRESS", address); err == nil || !strings.HasPrefix(err.Error(), begins) ||
-				strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r > '~' }) {
-				t.Errorf("got the error %q, want one that begins with %s", err, begins)
+			_, err := askReport(address, time.Minute)
+			begins := strings.ReplaceAll(tt.begins, "ADDRESS", address)
+			if err == nil || !strings.HasPrefix(err.Error(), begins) {
+				t.Fatalf("got the error %q, want one that begins with %s", err, begins)
+			}
+			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r > '~' }) {
+				t.Errorf("the error %q acts on a terminal", err)
 			}
 		})
+	}
+}
+
+// with returns a handler that answers with a status and a body.
+func with(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+// TestLongAnswerTakesLittleMemory has an admin API answer with a string that is longer when it is quoted.
+func TestLongAnswerTakesLittleMemory(t *testing.T) {
+	const mebibyte = 1 << 20
+	filler := strings.Repeat(`\u0000`, mebibyte/len(`\u0000`))
+	for _, mebibytes := range []int{1, 60} {
+		address := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"since":"`)
+			for range mebibytes {
+				fmt.Fprint(w, filler)
+			}
+			fmt.Fprint(w, `"}`)
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := askReport(address, time.Minute)
+		runtime.ReadMemStats(&after)
+		took := after.TotalAlloc - before.TotalAlloc
+		if took > 64*mebibyte || err == nil || len(err.Error()) > 1000 {
+			t.Errorf("an answer of %d MiB takes %d MiB of memory, and is the error %.2000v", mebibytes, took/mebibyte, err)
+		}
+	}
+}
+
+func TestSilentAdminAPIIsNotWaitedFor(t *testing.T) {
+	address := testcaddy.AcceptTCP(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	_, err := askReport(address, 50*time.Millisecond)
+	if want := "asking the admin API at " + address + ": no answer for 50ms"; err == nil || err.Error() != want {
+		t.Errorf("got the error %v, want %s", err, want)
 	}
 }

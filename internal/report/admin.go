@@ -50,7 +50,8 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET or DELETE", r.Method)
 	}
 	if r.URL.RawQuery != "" { // a filter that is not heeded would have DELETE lose the rest
-		return refuse(http.StatusBadRequest, "%s takes no parameters, not %q; the report is always whole", r.Method, r.URL.RawQuery)
+		const why = "%s takes no parameters, not %q; the report is always whole"
+		return refuse(http.StatusBadRequest, why, r.Method, r.URL.RawQuery)
 	}
 	s, ok := read()
 	return writeReport(w, s, ok)
@@ -61,7 +62,9 @@ func writeReport(w http.ResponseWriter, s Report, ok bool) error {
 		return refuse(http.StatusNotFound, "no not_found handler has had report enabled; give one the option report")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(s)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false) // or a table full of & would take six times the room; a URI has no <
+	return e.Encode(s)
 }
 
 func refuse(status int, format string, args ...any) error {

@@ -2,7 +2,8 @@ package report
 
 import (
 	"fmt"
-	"strings"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,16 +11,87 @@ import (
 	"time"
 )
 
-// missOf returns a request for an address, with the kind of link that a Referer makes of it.
-func missOf(host, path, referer string) Miss {
-	return Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path, "")}
+// TestCountsAreWithinTheirBounds compares the report of a counter that has little room with what was counted exactly.
+func TestCountsAreWithinTheirBounds(t *testing.T) {
+	const room = 30
+	const misses = 20_000
+	for name, number := range map[string]func(r *rand.Rand, i int) int{
+		"some are frequent": func(r *rand.Rand, _ int) int {
+			return int(rand.NewZipf(r, 1.1, 1, 2_000).Uint64())
+		},
+		"ten are frequent in a flood": func(r *rand.Rand, i int) int {
+			if r.IntN(4) == 0 {
+				return r.IntN(10)
+			}
+			return 10 + i
+		},
+		"all are equally frequent": func(_ *rand.Rand, i int) int { return i % 151 },
+		"there is room for all":    func(r *rand.Rand, _ int) int { return r.IntN(room) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			c := Counter{room: room}
+			var totals Totals
+			var counts [NumLinks]map[string]uint64
+			for link := range counts {
+				counts[link] = make(map[string]uint64)
+			}
+			for i := range misses {
+				m := Miss{
+					Path:    fmt.Sprint("/", number(random, i)),
+					Link:    Link(random.IntN(int(NumLinks))),
+					Outcome: Outcome(random.IntN(int(NumOutcomes))),
+				}
+				c.Add(m)
+				counts[m.Link][m.Path]++
+				total := totals.all()[m.Link]
+				total.Count++
+				*total.Outcomes.all()[m.Outcome]++
+			}
+
+			r, _ := c.Snapshot()
+			for link, total := range r.Links.all() {
+				want := totals.all()[link]
+				want.Floor = total.Floor
+				if *total != *want {
+					t.Errorf("%s: got the total %+v, want %+v", Link(link), total, want)
+				}
+				checkBounds(t, r, Link(link), counts[link])
+			}
+		})
+	}
 }
 
-// miss counts a request for a path of a.test.
-func (c *Counter) miss(path, referer string, o Outcome) {
-	m := missOf("a.test", path, referer)
-	m.Outcome = o
-	c.Add(m)
+// checkBounds compares the addresses of a kind of link with how often each path was missed.
+func checkBounds(t *testing.T, r Report, link Link, counts map[string]uint64) {
+	t.Helper()
+	reported := make(map[string]bool)
+	for _, a := range r.Addresses {
+		if a.Link != link {
+			continue
+		}
+		reported[a.Path] = true
+		least := a.Count - a.Overcount
+		if n := counts[a.Path]; n < least || n > a.Count {
+			t.Errorf("%s was missed %d times, which is not between %d and %d", a.Path, n, least, a.Count)
+		}
+		var sum uint64
+		for _, n := range a.Outcomes.all() {
+			sum += *n
+		}
+		if sum != least {
+			t.Errorf("%s has the outcomes %+v, which do not add up to %d", a.Path, a.Outcomes, least)
+		}
+	}
+	if len(reported) > r.Capacity {
+		t.Errorf("%s has %d addresses, but room for only %d", link, len(reported), r.Capacity)
+	}
+	total := r.Links.all()[link]
+	for path, n := range counts {
+		if !reported[path] && (n > total.Floor || n > total.Count/uint64(r.Capacity)) {
+			t.Errorf("%s was missed %d times and is not in the report, whose floor is %d", path, n, total.Floor)
+		}
+	}
 }
 
 // paths returns the paths of a kind of link, in the order of the report.
@@ -36,60 +108,61 @@ func (r *Report) paths(link Link) (paths []string) {
 // without a link gets the lock after a later one.
 func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
 	var counted table
-	counted.add(&Miss{Path: "/old?y", Outcome: Replaceable}, []byte("a.test /old"), []byte("http://b.test/old"), 1, 1)
-	counted.add(&Miss{Path: "/x", Outcome: Error}, []byte("a.test /x"), nil, 2, 1)
+	old := Miss{Path: "/old?y", Outcome: Replaceable}
+	counted.add(&old, []byte("a.test /old"), []byte("http://b.test/old"), 1, 1)
+	plain := Miss{Path: "/x", Outcome: Error}
+	key := []byte("a.test /x")
+	counted.add(&plain, key, nil, 2, 1)
 	want := slot{key: "a.test /x", overcount: 1, outcomes: Outcomes{Error: 1}, first: 2, last: 2}
 	if got := counted.slots[0]; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	counted.add(&Miss{Path: "/x?y", Outcome: Error}, []byte("a.test /x"), []byte("http://b.test/"), 4, 1)
-	counted.add(&Miss{Path: "/x", Outcome: Error}, []byte("a.test /x"), nil, 3, 1)
-	want.outcomes, want.query, want.link, want.last = Outcomes{Error: 3}, true, "http://b.test/", 4
-	if got := counted.slots[0]; got != want || counted.counts[0] != 4 {
-		t.Errorf("got %+v with the count %d, want %+v with 4", got, counted.counts[0], want)
+
+	linked := Miss{Path: "/x?y", Outcome: Error}
+	counted.add(&linked, key, []byte("http://b.test/"), 4, 1)
+	counted.add(&plain, key, nil, 3, 1)
+	want.outcomes.Error = 3
+	want.query = true
+	want.link = "http://b.test/"
+	want.last = 4
+	if got := counted.slots[0]; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// TestNoCountIsLost counts in several goroutines, while another one reads the report and takes it, again and again.
+// TestNoCountIsLost counts in several goroutines, while another one takes the report again and again.
 func TestNoCountIsLost(t *testing.T) {
-	const goroutines, rounds, addresses, takes = 8, 10_000, 50, 10
+	const addresses = 50
+	const takes = 100
 	var c Counter
 	c.Begin()
-	var missed, taken atomic.Int64
+	var missed atomic.Uint64
+	var done atomic.Bool
 	var counting sync.WaitGroup
-	for i := range goroutines {
+	for range 8 {
 		counting.Go(func() {
-			for j := 0; j < rounds || taken.Load() < takes; j++ {
-				path := fmt.Sprintf("/%d", (i+j)%addresses)
-				c.miss(path, [...]string{"http://a.test" + path + "/x", "http://b.test" + path + "/x", ""}[j%3], Error)
+			for i := 0; !done.Load(); i++ {
+				c.Add(Miss{Path: fmt.Sprint("/", i%addresses), Link: Link(i % int(NumLinks))})
 				missed.Add(1)
 			}
 		})
 	}
-	var done atomic.Bool
-	go func() {
-		counting.Wait()
-		done.Store(true)
-	}()
 	var count, sum uint64
-	for running := true; running; taken.Add(1) {
-		running = !done.Load()
-		read, _ := c.Snapshot()
-		if err := read.check(); err != nil {
-			t.Error(err)
+	for i := range takes + 1 {
+		if i == takes {
+			done.Store(true)
+			counting.Wait()
 		}
+		c.Snapshot()
 		r, _ := c.Take()
 		for _, total := range r.Links.all() {
 			count += total.Count
 		}
 		for _, a := range r.Addresses {
-			sum += a.Outcomes.Error
-			if a.Link != None && !strings.HasSuffix(a.LastLink, ".test"+a.Path+"/x") {
-				t.Errorf("%s has the link %q of another address", a.Path, a.LastLink)
-			}
+			sum += a.Outcomes.Unanswered
 		}
 	}
-	if want := uint64(missed.Load()); count != want || sum != want {
+	if want := missed.Load(); count != want || sum != want {
 		t.Errorf("got %d misses, and %d by address, want %d", count, sum, want)
 	}
 }
@@ -101,19 +174,21 @@ func TestReportBeginsWithTheFirstHandler(t *testing.T) {
 		if r, ok := c.Snapshot(); ok {
 			t.Errorf("without a handler, there is the report %+v", r)
 		}
-		for _, begin := range []func(){c.Begin, func() { c.Take() }} {
+		begun := time.Now()
+		c.Begin()
+		time.Sleep(time.Second)
+		c.Begin()
+		for _, path := range []string{"/often", "/often", "/first", "/last"} {
 			time.Sleep(time.Second)
-			since := time.Now()
-			begin()
-			time.Sleep(time.Second)
-			c.Begin()
-			if r, ok := c.Snapshot(); !ok || !r.Since.Equal(since) || r.Links.None.Count != 0 {
-				t.Errorf("got %+v, %v, want nothing since %s", r, ok, since)
-			}
-			c.miss("/x", "", Error)
+			c.Add(Miss{Path: path})
 		}
-		if r, _ := c.Take(); r.Links.None.Count != 1 || !r.Addresses[0].Last.Equal(time.Now()) {
-			t.Errorf("took %+v, want what was counted since the last time", r)
+		r, ok := c.Take()
+		if !ok || !r.Since.Equal(begun) || !slices.Equal(r.paths(Own), []string{"/often", "/last", "/first"}) {
+			t.Errorf("took %+v, %v, want what was missed since %s, the most frequent and then the last first", r, ok, begun)
+		}
+		r, ok = c.Snapshot()
+		if !ok || !r.Since.Equal(time.Now()) || r.Links.Own.Count != 0 {
+			t.Errorf("got %+v, %v, want nothing since it was taken", r, ok)
 		}
 	})
 }
