@@ -24,9 +24,6 @@ func (rw *responseWriter) answer(cause report.Outcome, err error) {
 	rw.countPage(&asked, p.URI, cause)
 	rep := h.pages.Represent(&p, rw.request.client.accept)
 	defer rep.Free()
-	if rep.TemplateError != nil {
-		h.logTemplateError(rep.TemplateError)
-	}
 
 	rw.setHeader(rep)
 	rw.ResponseWriter.WriteHeader(http.StatusNotFound)
@@ -68,10 +65,6 @@ func (rw *responseWriter) logPassed() {
 		zap.String("uri", rw.handler.pages.URI(&asked, rw.request.replacer)),
 		zap.String("content_type", rw.Header().Get("Content-Type")),
 	)
-}
-
-func (h *Handler) logTemplateError(err error) {
-	h.logger.Error("rendering the template; sending the built-in page instead", zap.String("template", h.Template), zap.Error(err))
 }
 
 // setHeader sets the header of a page, without the fields of another body. A Content-Security-Policy of the site's

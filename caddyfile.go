@@ -78,12 +78,13 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    formats      <format...>
 //	    replace      pages|all|none
 //	    keep         <response matcher>
-//	    template     <file>
+//	    template     [<format>] <file>
 //	    report
 //	    dry_run
 //	}
 //
-// Every option is optional, and may be given once. keep may be given several times: one match is enough.
+// Every option is optional, and may be given once. keep may be given several times: one match is enough. template may be
+// given once for each format.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
@@ -106,7 +107,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			continue
 		}
-		if before, ok := given[option]; ok {
+		if before, ok := given[option]; ok && option != "template" {
 			return d.Errf("option '%s' is given twice, first at %s; leave one of the two out", option, before)
 		}
 		given[option] = fmt.Sprintf("%s:%d", d.File(), d.Line())
@@ -149,6 +150,8 @@ func isOfSite(name string) bool {
 // setOption sets an option. It checks a value without placeholders, so that the error has a line.
 func (h *Handler) setOption(name string, args []string) error {
 	switch name {
+	case "template":
+		return h.addTemplate(args)
 	case "formats":
 		if len(args) == 0 {
 			return fmt.Errorf("option 'formats' needs at least one of %s", strings.Join(page.Formats(), ", "))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "not-found",
-		Usage: "[--listen <addr>] [--message <text>] [--context-path <path>] [--base-url <url>] [--uri <text>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
+		Usage: "[--listen <addr>] [--message <text>] [--context-path <path>] [--base-url <url>] [--uri <text>] [--footer <text>] [--formats <format,...>] [--template [<format>=]<file>]...\n" +
 			"    [--trusted-proxies <range,...>] [--health-path <path>] [--report [--admin <address>]] [--access-log] [--debug]",
 		Short: "Spins up a server that answers every request with a 404 page",
 		Long: `
@@ -34,7 +35,8 @@ backend of an ingress or a load balancer, or a test double.
 The page is plain text, HTML, Markdown, JSON, problem details or XML,
 whichever the client's Accept header prefers. --message, --context-path,
 --base-url, --uri, --footer, --formats and --template are the options of the
-not_found directive; --formats takes a comma-separated list.
+not_found directive; --formats takes a comma-separated list. --template may be
+repeated, with the format before the file, as in --template json=404.json.
 
 The address on the page is that of the request. X-Forwarded-Proto and
 X-Forwarded-Host count if the request comes from one of the --trusted-proxies
@@ -58,7 +60,7 @@ signal to stop ends every exchange within 5 seconds.
 			flags.String("uri", "", "The address on the page, by placeholders of what another proxy sends")
 			flags.String("footer", "", "The last line of the page")
 			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
-			flags.String("template", "", "An html/template file for the HTML representation")
+			flags.StringArray("template", nil, "A template file for the HTML representation, or for another, as in json=404.json")
 			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
 			flags.String("health-path", "", "The path of readiness and liveness probes, which get an empty 200")
 			flags.Bool("report", false, "Report which addresses are missed, on the admin API")
@@ -67,12 +69,16 @@ signal to stop ends every exchange within 5 seconds.
 			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
 			cmd.RunE = caddycmd.WrapCommandFuncForCobra(cmdNotFound)
 			cmd.AddCommand(reportCommand(), &cobra.Command{
-				Use:     "export-template",
-				Short:   "Exports the built-in HTML page, as a starting point for a template",
+				Use:     "export-template [<format>]",
+				Short:   "Exports the built-in page, in HTML or another format, as a starting point for a template",
 				Example: "caddy not-found export-template > 404.html",
-				Args:    cobra.NoArgs,
-				RunE: func(cmd *cobra.Command, _ []string) error {
-					_, err := io.WriteString(cmd.OutOrStdout(), page.BuiltIn)
+				Args:    cobra.MaximumNArgs(1),
+				RunE: func(cmd *cobra.Command, args []string) error {
+					source, err := page.BuiltIn(append(args, "html")[0])
+					if err != nil {
+						return err
+					}
+					_, err = io.WriteString(cmd.OutOrStdout(), source)
 					return err
 				},
 			})
@@ -209,6 +215,16 @@ func handlerOfFlags(fl caddycmd.Flags) (*Handler, error) {
 			if err := h.setOption(o.name, []string{fl.String(flag)}); err != nil {
 				return nil, err
 			}
+		}
+	}
+	templates, _ := fl.GetStringArray("template")
+	for _, template := range templates {
+		args := []string{template}
+		if format, file, ok := strings.Cut(template, "="); ok && slices.Contains(page.Formats(), format) {
+			args = []string{format, file}
+		}
+		if err := h.setOption("template", args); err != nil {
+			return nil, err
 		}
 	}
 	if fl.Changed("formats") {

@@ -36,6 +36,8 @@ func TestFlagsAreRefusedAsOptionsAre(t *testing.T) {
 	for args, want := range map[string]string{
 		"--context-path=app":               `context_path: "app" does not begin with a slash`,
 		"--formats=":                       "option 'formats' needs at least one of text, html",
+		"--template=json":                  "template json needs a file; for a file of that name, write ./json",
+		"--template=x --template=html=y":   "option 'template' is given twice for html",
 		"404.html":                         `unexpected argument "404.html"; the options are flags, and the subcommands are report and export-template`,
 		"--listen=:port":                   `listen: ":port" is not an address: invalid start port`,
 		"--listen=localhost":               `listen: "localhost" is not an address; write it as host:port, or as in unix//run/caddy.sock`,

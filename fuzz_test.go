@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 	"github.com/caddy-notfound/notfound/internal/uri"
@@ -120,7 +121,7 @@ func FuzzRequest(f *testing.F) {
 // FuzzCaddyfile takes any text for the options. Accepted ones survive JSON, load unless a placeholder has an invalid
 // value, and give a page.
 func FuzzCaddyfile(f *testing.F) {
-	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html")
+	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html\ntemplate json 404.json")
 	f.Add("message \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport")
 	f.Add("footer \"/{unknown} \\{x\\} {http.request.host}\"")
 	f.Add("message x\ncontext_path /")
@@ -137,8 +138,9 @@ func FuzzCaddyfile(f *testing.F) {
 			return
 		}
 		wantSameInJSON(t, h)
-		if h.Template != "" {
-			h.Template = "internal/page/page.html"
+		for format := range h.Template {
+			source, _ := page.BuiltIn(format)
+			h.Template[format] = testcaddy.TempFile(t, "404", source)
 		}
 		if err := provisionErr(t, h); err != nil {
 			if !strings.Contains(h.Message+h.ContextPath+h.BaseURL+h.URI+h.Footer, "{") {

@@ -74,12 +74,16 @@ type Handler struct {
 	// that marks an application's designed pages. They take no placeholders. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
-	// A file with a Go html/template for the HTML representation, in UTF-8. Its data are `.Heading`, `.URI`, `.Status`,
-	// `.Message` and `.Footer`, and `{{.Placeholder "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is
-	// the value of a Caddy placeholder. The file is read, and tried on a sample page, when the config loads and after it
-	// has changed. If a changed file is invalid, the last good template stays; if the template fails for a request, the
-	// built-in page is sent; both errors are logged. The name takes no placeholders. Default: the built-in page.
-	Template string `json:"template,omitempty"`
+	// The files of your own pages, by format: a Go html/template for `html`, and a text/template for every other format,
+	// in UTF-8. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
+	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts
+	// are escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line.
+	// Handlers share a file for the same format. It is read, and tried on a sample page, when the config loads and after
+	// it has changed. If a changed file cannot be used, the last good template stays. On a reload, a new file that cannot
+	// be used is refused; when Caddy starts, it is logged, and the built-in page is sent until the file can be used. If
+	// a page that a template makes is not valid in its format, the built-in page is sent, and an error is logged. The
+	// names take no placeholders. Default: the built-in page of each format.
+	Template map[string]string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at
 	// `/not_found/report` and `caddy not-found report` prints. It is kept in memory, across config reloads, with at most
@@ -117,7 +121,7 @@ func optionNames() (names []string) {
 	return names
 }
 
-// Provision checks the options, reads the template and registers the counter.
+// Provision checks the options, takes the templates and registers the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 
@@ -134,8 +138,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Footer:      h.Footer,
 		Server:      "Powered by Caddy " + version,
 		Formats:     h.Formats,
-		Template:    h.Template,
-		Sample:      samplePlaceholders(),
+		Templates:   h.Template,
+		Sample:      samplePlaceholders,
 		Logger:      h.logger,
 	}); err != nil {
 		return err
@@ -149,18 +153,27 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+// Cleanup gives the templates back. Caddy also calls it after Provision has failed.
+func (h *Handler) Cleanup() error {
+	if h.pages != nil {
+		h.pages.Close()
+	}
+	return nil
+}
+
 // samplePlaceholders returns the placeholders of a sample request, for a template.
 func samplePlaceholders() page.Placeholders {
 	r, _ := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody) // the URL is valid
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
 	repl := caddy.NewReplacer()
-	caddyhttp.PrepareRequest(r, repl, nil, nil)
+	caddyhttp.PrepareRequest(r, repl, nil, new(caddyhttp.Server)) // {http.shutting_down} asks the server
 	return repl
 }
 
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.CleanerUpper          = (*Handler)(nil)
 	_ caddyfile.Unmarshaler       = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )

@@ -33,7 +33,6 @@ func (h *Handler) valueOptions() []valueOption {
 		{"uri", &h.URI, page.CheckURI, true},
 		{"footer", &h.Footer, page.CheckLine, true},
 		{"replace", &h.Replace, checkMode, false},
-		{"template", &h.Template, checkNoPlaceholders, false}, // caddy adapt does not read the file
 	}
 }
 
@@ -64,11 +63,36 @@ func (h *Handler) checkTogether() error {
 	if h.Message != "" && h.ContextPath != "" {
 		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
 	}
-	if h.Template != "" && len(h.Formats) > 0 && !slices.Contains(h.Formats, "html") {
-		return fmt.Errorf("template: %s is for the HTML page, and the formats %s have no html; add html to them, or leave the template out",
-			h.Template, strings.Join(h.Formats, " "))
+	for _, file := range h.Template {
+		if err := checkNoPlaceholders(file); err != nil {
+			return fmt.Errorf("template: %w", err)
+		}
+	}
+	if err := page.CheckTemplates(h.Template, h.Formats); err != nil {
+		return fmt.Errorf("template: %w", err)
 	}
 	return nil
+}
+
+// addTemplate adds a template: a file, perhaps after its format. caddy adapt does not read the file.
+func (h *Handler) addTemplate(args []string) error {
+	format := "html"
+	switch {
+	case len(args) == 1 && slices.Contains(page.Formats(), args[0]):
+		return fmt.Errorf("template %s needs a file; for a file of that name, write ./%[1]s", args[0])
+	case len(args) == 2:
+		format = args[0]
+	case len(args) != 1:
+		return fmt.Errorf("option 'template' takes a file, perhaps after its format, and not %d arguments; quote a name that has spaces", len(args))
+	}
+	if h.Template[format] != "" {
+		return fmt.Errorf("option 'template' is given twice for %s; leave one of the two out", format)
+	}
+	if h.Template == nil {
+		h.Template = make(map[string]string)
+	}
+	h.Template[format] = args[len(args)-1]
+	return h.checkTogether()
 }
 
 // expandGlobal expands a value's placeholders. It returns false if one depends on the request.
