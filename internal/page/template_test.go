@@ -393,6 +393,8 @@ func TestHandlersShareATemplate(t *testing.T) {
 			wantLogged(t, firstLogs, file)
 			wantLogged(t, secondLogs, file, want)
 		}
+		closeNow(second)
+		wantReferences(t, file, "html", 1)
 	})
 }
 
@@ -436,7 +438,7 @@ func TestStartAndReload(t *testing.T) {
 	reloaded := newMaker(t, options(good, broken)) // as is running
 	wantReferences(t, broken, "html", 3)
 	for file, want := range map[string]string{
-		missing: "404.html: no such file or directory; for the built-in page to begin with, run caddy not-found export-template html",
+		missing: "; for the built-in page to begin with, run caddy not-found export-template html",
 		good:    "",
 	} {
 		m, err := NewMaker(options(good, file))
@@ -456,12 +458,17 @@ func TestStartAndReload(t *testing.T) {
 	wantLogged(t, logs, broken)
 
 	// the end
-	for _, m := range []*Maker{running, second, reloaded} {
-		m.Close()
-		m.templates = nil // newMaker closes it, too
-	}
+	closeNow(running, second, reloaded)
 	wantReferences(t, broken, "html", 0)
 	wantReferences(t, good, "text", 0)
+}
+
+// closeNow closes what newMaker would close at the end of the test.
+func closeNow(makers ...*Maker) {
+	for _, m := range makers {
+		m.Close()
+		m.templates = nil
+	}
 }
 
 func wantReferences(t *testing.T, file, format string, want int) {
