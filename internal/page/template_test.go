@@ -381,11 +381,14 @@ func TestHandlersShareATemplate(t *testing.T) {
 			t.Error("handlers have templates of their own, or share one for different formats")
 		}
 
-		for content, want := range map[string]string{"{{.": "parsing it", "x": inUse} {
+		change := func(content string) {
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(pause)
+		}
+		for content, want := range map[string]string{"{{.": "parsing it", "x": inUse} {
+			change(content)
 			for _, m := range []*Maker{second, first} {
 				pg := m.Make(&Asked{Method: "GET", Target: "/"}, placeholders(nil))
 				body(t, m, pg, "html")
@@ -393,8 +396,11 @@ func TestHandlersShareATemplate(t *testing.T) {
 			wantLogged(t, firstLogs, file)
 			wantLogged(t, secondLogs, file, want)
 		}
+		change("y")
+		_, thirdLogs := html("third", file) // of a reload
+		wantLogged(t, thirdLogs, file, inUse)
 		closeNow(second)
-		wantReferences(t, file, "html", 1)
+		wantReferences(t, file, "html", 2)
 	})
 }
 
