@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,16 +169,15 @@ func formatOf(name string) (*format, error) {
 
 // CheckTemplates refuses a template, whose file is given by its format, that no client could get.
 func CheckTemplates(files map[string]string, offered []string) error {
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if _, err := formatOf(name); err != nil {
-			return err
+	if len(offered) == 0 {
+		offered = Formats()
+	}
+	for name, file := range files {
+		if !slices.Contains(offered, name) {
+			return fmt.Errorf("the format %s is not on offer; the formats are %s", name, strings.Join(offered, ", "))
 		}
-		if files[name] == "" {
+		if file == "" {
 			return fmt.Errorf("%s needs a file", name)
-		}
-		if len(offered) > 0 && !slices.Contains(offered, name) {
-			return fmt.Errorf("%s is for the format %s, which is not on offer; add %s to the formats %s, or leave the template out",
-				files[name], name, name, strings.Join(offered, " "))
 		}
 	}
 	return nil

@@ -128,7 +128,7 @@ func NewMaker(o Options) (*Maker, error) {
 func (m *Maker) Close() {
 	for _, t := range m.templates {
 		if t != nil {
-			t.giveBack()
+			_, _ = pool.Delete(t.key) // Destruct gives no error
 		}
 	}
 }

@@ -37,8 +37,9 @@ type fileTemplate struct {
 
 	mu     sync.Mutex // held by the request that looks at the file
 	looked time.Time  // when the last look was
-	source []byte     // what it found; nil: the file could not be read
-	err    error      // why that cannot be used
+	source []byte     // what it found
+	unread error      // or why the file could not be read
+	err    error      // why what it found cannot be used
 }
 
 // templateKey is the key of the pool. It is kept, because the working directory may change.
@@ -64,13 +65,13 @@ const pause = time.Second
 func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger) (*fileTemplate, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
-		return nil, fmt.Errorf("finding the working directory: %w", err)
+		return nil, err
 	}
 	key := templateKey{file, f.name}
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
-		t := &fileTemplate{key: key, format: f, sample: sample}
+		t := &fileTemplate{key: key, format: f, sample: sample, unread: errors.New("not read yet")}
 		if t.load(); t.err != nil && isReload() {
-			return nil, t.err
+			return nil, fmt.Errorf("%s: %w", file, t.err)
 		}
 		if t.err != nil {
 			t.log(logger)
@@ -90,10 +91,6 @@ func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger
 func isReload() bool {
 	_, err := caddy.ActiveContext().AppIfConfigured("http")
 	return err == nil
-}
-
-func (t *fileTemplate) giveBack() {
-	_, _ = pool.Delete(t.key) // Destruct gives no error
 }
 
 // Destruct is for the pool. It frees nothing, because requests may still run.
@@ -144,14 +141,14 @@ func (t *fileTemplate) look(logger *zap.Logger) {
 }
 
 func (t *fileTemplate) log(logger *zap.Logger) {
-	file := zap.String("template", t.key.file)
+	logger = logger.With(zap.String("template", t.key.file))
 	switch {
 	case t.err == nil:
-		logger.Info("the changed template is in use", file)
+		logger.Info("the changed template is in use")
 	case t.used.Load() == nil:
-		logger.Error("the template cannot be used; the built-in page is sent until it can", file, zap.Error(t.err))
+		logger.Error("the template cannot be used; the built-in page is sent until it can", zap.Error(t.err))
 	default:
-		logger.Error("the changed template cannot be used; the last good one stays in use", file, zap.Error(t.err))
+		logger.Error("the changed template cannot be used; the last good one stays in use", zap.Error(t.err))
 	}
 }
 
@@ -160,22 +157,18 @@ func (t *fileTemplate) log(logger *zap.Logger) {
 func (t *fileTemplate) load() (changed bool) {
 	t.looked = time.Now()
 	source, err := t.read()
-	if err != nil {
-		isSame := t.source == nil && t.err != nil && t.err.Error() == err.Error()
-		t.source = nil
-		t.err = err
-		return !isSame
-	}
-	if t.source != nil && bytes.Equal(source, t.source) {
+	if bytes.Equal(source, t.source) && fmt.Sprint(err) == fmt.Sprint(t.unread) {
 		return false
 	}
-	v, err := t.format.parse(filepath.Base(t.key.file), source, t.sample)
+	t.source = source
+	t.unread = err
+	var v *version
+	if err == nil {
+		v, err = t.format.parse(filepath.Base(t.key.file), source, t.sample)
+	}
 	if err == nil {
 		t.used.Store(v)
-	} else {
-		err = fmt.Errorf("%s: %w", t.key.file, err)
 	}
-	t.source = source
 	t.err = err
 	return true
 }
@@ -190,7 +183,7 @@ func (t *fileTemplate) read() ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", t.key.file)
+		return nil, errors.New("it is not a regular file")
 	}
 	return os.ReadFile(t.key.file)
 }
@@ -198,9 +191,6 @@ func (t *fileTemplate) read() ([]byte, error) {
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
 // where no text can be.
 func (f *format) parse(name string, source []byte, sample func() Page) (*version, error) {
-	if !utf8.Valid(source) {
-		return nil, errors.New("it is not in UTF-8, in which the page is sent; save it in UTF-8")
-	}
 	if err := checkBraces(source); err != nil {
 		return nil, err
 	}
@@ -212,7 +202,7 @@ func (f *format) parse(name string, source []byte, sample func() Page) (*version
 		v.template, err = texttemplate.New(name).Parse(string(source))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("parsing it: %w", explain(err))
+		return nil, explain(err)
 	}
 
 	var body bytes.Buffer
@@ -242,7 +232,7 @@ func (v *version) execute(body *bytes.Buffer, f *format, pg Page) error {
 		return explain(err)
 	}
 	if !utf8.Valid(body.Bytes()) {
-		return errors.New("the page is not in UTF-8; slice may have cut a character in two")
+		return errors.New("the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two")
 	}
 	if f.check == nil {
 		return nil
@@ -277,6 +267,7 @@ func checkXML(page []byte) error {
 			return fmt.Errorf("the page is not well-formed XML: %w; a field belongs inside an element, or inside the quotes of an attribute", err)
 		}
 		text := page[start:d.InputOffset()]
+		isMisplaced := false
 		switch token := token.(type) {
 		case xml.StartElement:
 			if depth == 0 {
@@ -286,15 +277,14 @@ func checkXML(page []byte) error {
 		case xml.EndElement:
 			depth--
 		case xml.CharData:
-			if depth == 0 && len(bytes.Trim(text, " \t\r\n")) > 0 {
-				return fmt.Errorf("the page has %q outside of the root element", text)
-			}
+			isMisplaced = depth == 0 && len(bytes.Trim(text, " \t\r\n")) > 0
 		case xml.ProcInst:
-			if token.Target == "xml" && start > 0 {
-				return errors.New("the page has something before <?xml; it can only be the very beginning")
-			}
+			isMisplaced = token.Target == "xml" && start > 0
 		case xml.Directive:
-			return fmt.Errorf("the page has %q; leave out the document type", text)
+			isMisplaced = true // a document type
+		}
+		if isMisplaced {
+			return fmt.Errorf("the page has %q where it has no place", text)
 		}
 	}
 }

@@ -29,16 +29,16 @@ func TestTemplateIsRefused(t *testing.T) {
 			"{{.Uri}}":         "can't evaluate field Uri in type page.Page; the fields are " + fields + "; within with and range, they begin with $.",
 			"<p>\n<p>{{.Uri}}": "trying it on a sample page: template: 404:2:5: executing",
 			`{{with .URI}}{{.Placeholder "x"}}{{end}}`: "can't evaluate field Placeholder in type string; the fields are ",
-			"<p>{{.URI":                                  "parsing it: ",
-			"<p>{{URI}}":                                 `function "URI" not defined; the fields begin with a dot: ` + fields,
-			"<p title='{{.URI}}>":                        "; look for a quote, a tag or a comment that is not closed",
-			"<p>{http.request.uuid}</p>":                 `it has {http.request.uuid}, which would be printed as it stands; write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}http.request.uuid}, and in a script { http.request.uuid}`,
-			"{{.URI}}{header.X-Id}":                      "it has {header.X-Id}, ",
-			"{{index .URI 99999}}":                       "trying it on a sample page: template: 404:1:2: executing",
-			"{{slice .Message 0 1 | printf \"%s\xff\"}}": "it is not in UTF-8, in which the page is sent; save it in UTF-8",
-			`{{printf "\xff"}}`:                          "the page is not in UTF-8; slice may have cut a character in two",
-			"":                                           "it renders a blank page; write the page at the top level of the file, outside of define",
-			`{{define "page"}}<p>{{.URI}}{{end}}`:        "it renders a blank page",
+			"<p>{{.URI":                           "template: 404:1: ",
+			"<p>{{URI}}":                          `function "URI" not defined; the fields begin with a dot: ` + fields,
+			"<p title='{{.URI}}>":                 "; look for a quote, a tag or a comment that is not closed",
+			"<p>{http.request.uuid}</p>":          `it has {http.request.uuid}, which would be printed as it stands; write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}http.request.uuid}, and in a script { http.request.uuid}`,
+			"{{.URI}}{header.X-Id}":               "it has {header.X-Id}, ",
+			"{{index .URI 99999}}":                "trying it on a sample page: template: 404:1:2: executing",
+			"<p>Gr\xfc\xdfe":                      "the page is not in UTF-8; save the file in UTF-8",
+			`{{printf "\xff"}}`:                   "the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two",
+			"":                                    "it renders a blank page; write the page at the top level of the file, outside of define",
+			`{{define "page"}}<p>{{.URI}}{{end}}`: "it renders a blank page",
 		},
 		"json": {
 			`{"message": {{.Message}}}`:      inString,
@@ -47,7 +47,7 @@ func TestTemplateIsRefused(t *testing.T) {
 			`{"port": {{or (.Placeholder "http.vars.port") 80}}}`:              hostile + "the page is not valid JSON",
 			`{"id": "x"{{with .Placeholder "id"}},{{.}}{{end}}}`:               hostile + "the page is not valid JSON",
 			`{"x": "{{.Placeholder "http.request.method" | printf "%.2s"}}\"}`: "the page is not valid JSON",
-			`{"x": "` + "\xff" + `"}`:                                          "it is not in UTF-8",
+			`{"x": "` + "\xff" + `"}`:                                          "the page is not in UTF-8; save the file in UTF-8",
 			" {{if false}}x{{end}}\n":                                          "not valid JSON: unexpected end of JSON input",
 		},
 		"problem": {`{"detail": {{.Message}}}`: inString},
@@ -56,18 +56,18 @@ func TestTemplateIsRefused(t *testing.T) {
 			"<a b={{.Message}}/>":         "; a field belongs inside an element, or inside the quotes of an attribute",
 			"<a/><b/>":                    "the page has 2 root elements; XML has one",
 			"<!-- nothing -->":            "the page has 0 root elements",
-			"text<a/>":                    `the page has "text" outside of the root element`,
-			"<a/>\u00A0":                  `outside of the root element`,
-			"<a/>&#32;":                   `the page has "&#32;" outside of the root element`,
-			"<a/><![CDATA[ ]]>":           `outside of the root element`,
-			"\uFEFF<a/>":                  `outside of the root element`,
-			"\n<?xml version='1.0'?><a/>": "the page has something before <?xml; it can only be the very beginning",
-			"<!DOCTYPE a><a/>":            `the page has "<!DOCTYPE a>"; leave out the document type`,
+			"text<a/>":                    `the page has "text" where it has no place`,
+			"<a/>\u00A0":                  `where it has no place`,
+			"<a/>&#32;":                   `the page has "&#32;" where it has no place`,
+			"<a/><![CDATA[ ]]>":           `where it has no place`,
+			"\uFEFF<a/>":                  `where it has no place`,
+			"\n<?xml version='1.0'?><a/>": "the page has \"<?xml version='1.0'?>\" where it has no place",
+			"<!DOCTYPE a><a/>":            `the page has "<!DOCTYPE a>" where it has no place`,
 			"<a><!-- {{.Footer}} --></a>": hostile + "the page is not well-formed XML",
 			"<a>{{html .URI}}</b>":        "not well-formed XML",
 		},
-		"text":     {"{{.Uri}}": "can't evaluate field Uri", "\t\n": "it renders a blank page", "\xfc": "it is not in UTF-8"},
-		"markdown": {"# {{.Heading": "parsing it: ", `{{printf "\xff"}}`: "the page is not in UTF-8"},
+		"text":     {"{{.Uri}}": "can't evaluate field Uri", "\t\n": "it renders a blank page", "\xfc": "the page is not in UTF-8; save the file in UTF-8"},
+		"markdown": {"# {{.Heading": "template: 404:1: ", `{{printf "\xff"}}`: "the page is not in UTF-8"},
 	} {
 		f, err := formatOf(format)
 		if err != nil {
@@ -233,7 +233,7 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 					e.becomes("one")
 				}
 			}
-			e.wantsLogged("parsing it", "can't evaluate field Uri", "renders a blank page", "is not in UTF-8")
+			e.wantsLogged("unclosed action", "can't evaluate field Uri", "renders a blank page", "not in UTF-8")
 			e.write("one", long)
 			e.becomes("one")
 			e.wantsLogged(inUse)
@@ -387,7 +387,7 @@ func TestHandlersShareATemplate(t *testing.T) {
 			}
 			time.Sleep(pause)
 		}
-		for content, want := range map[string]string{"{{.": "parsing it", "x": inUse} {
+		for content, want := range map[string]string{"{{.URI": "unclosed action", "x": inUse} {
 			change(content)
 			for _, m := range []*Maker{second, first} {
 				pg := m.Make(&Asked{Method: "GET", Target: "/"}, placeholders(nil))
