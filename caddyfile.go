@@ -81,12 +81,13 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    formats      <format...>
 //	    replace      pages|browsers|all|none
 //	    keep         <response matcher>
-//	    template     <file>
+//	    template     [<format>] <file>
 //	    report
 //	    dry_run
 //	}
 //
-// Every option is optional, and may be given once. keep may be given several times: one match is enough.
+// Every option is optional, and may be given once. keep may be given several times: one match is enough. template may be
+// given once for each format.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
@@ -105,7 +106,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			continue
 		}
-		if before, ok := given[option]; ok {
+		if before, ok := given[option]; ok && option != "template" {
 			return d.Errf("option '%s' is given twice, first at %s; leave one of the two out", option, before)
 		}
 		given[option] = fmt.Sprintf("%s:%d", d.File(), d.Line())
@@ -154,6 +155,8 @@ func newHandler(options [][]string) (any, error) {
 // setOption sets an option. It checks a value without placeholders, so that the error has a line.
 func (h *Handler) setOption(name string, args []string) error {
 	switch name {
+	case "template":
+		return h.addTemplate(args)
 	case "formats":
 		return h.setFormats(args)
 	case "report":
@@ -174,6 +177,28 @@ func (h *Handler) setOption(name string, args []string) error {
 func errUnknown(name string) error {
 	return fmt.Errorf("unknown option '%s'; the options are %s; if it is a directive of the site, a } is missing before it",
 		name, strings.Join(optionNames, ", "))
+}
+
+// addTemplate adds a template: a file, perhaps after its format. caddy adapt does not read the file.
+func (h *Handler) addTemplate(args []string) error {
+	format := "html"
+	switch {
+	case len(args) == 1 && slices.Contains(page.Formats(), args[0]):
+		return fmt.Errorf("template %s needs a file; for a file of that name, write ./%[1]s", args[0])
+	case len(args) == 2:
+		format = args[0]
+	case len(args) != 1:
+		return fmt.Errorf("option 'template' takes a file, perhaps after its format, and not %d arguments; "+
+			"quote a name that has spaces", len(args))
+	}
+	if h.Template[format] != "" {
+		return fmt.Errorf("option 'template' is given twice for %s; leave one of the two out", format)
+	}
+	if h.Template == nil {
+		h.Template = make(map[string]string)
+	}
+	h.Template[format] = args[len(args)-1]
+	return h.checkTogether()
 }
 
 func (h *Handler) setFormats(args []string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -35,6 +36,11 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			}},
 		},
 
+		"templates": {
+			input: "not_found {\ntemplate xml 404.xml\ntemplate ./json\ntemplate json json\n}",
+			want:  Handler{Template: map[string]string{"xml": "404.xml", "html": "./json", "json": "json"}},
+		},
+
 		"empty block of option": {input: "not_found {\nfooter x {\n}\nreplace all\n}", want: Handler{Footer: "x", Replace: "all"}},
 		"placeholders": {
 			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\nuri {a}#x\n}",
@@ -50,8 +56,13 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem, xml, at Testfile:2"},
 		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces, at Testfile:2"},
 		"surplus mode":      {input: "not_found {\nreplace pages all\n}", err: "option 'replace' takes one argument, not 2, at Testfile:2"},
-		"template unused":   {input: "not_found {\ntemplate 404.html\nformats json text\nreport\n}", err: "template: 404.html is for the HTML page, and the formats json text have no html; add html to them, or leave the template out, at Testfile:3"},
-		"formats first":     {input: "not_found {\nformats json\nreport\ntemplate 404.html\n}", err: "template: 404.html is for the HTML page, and the formats json have no html; add html to them, or leave the template out, at Testfile:4"},
+		"template unused":   {input: "not_found {\ntemplate 404.html\nformats json text\nreport\n}", err: "template: the format html is not on offer; the formats are json, text, at Testfile:3"},
+		"formats first":     {input: "not_found {\nformats text\nreport\ntemplate json 404\n}", err: "template: the format json is not on offer; the formats are text, at Testfile:4"},
+		"no file":           {input: "not_found {\ntemplate json\n}", err: "template json needs a file; for a file of that name, write ./json, at Testfile:2"},
+		"an empty file":     {input: "not_found {\ntemplate json \"\"\n}", err: "template: json needs a file, at Testfile:2"},
+		"no template":       {input: "not_found {\ntemplate\n}", err: "option 'template' takes a file, perhaps after its format, and not 0 arguments; quote a name that has spaces, at Testfile:2"},
+		"unknown template":  {input: "not_found {\ntemplate yaml 404\n}", err: `template: the format yaml is not on offer; the formats are text, html, markdown, json, problem, xml, at Testfile:2`},
+		"repeated template": {input: "not_found {\ntemplate 404.html\nreport\ntemplate html x\n}", err: "option 'template' is given twice for html; leave one of the two out, at Testfile:4"},
 		"base URL":          {input: "not_found {\nfooter x\nbase_url https://a.test/?\n}", err: `base_url: "https://a.test/?" has a query or a fragment; leave it out, at Testfile:3`},
 		"unknown format":    {input: "not_found {\nformats yaml\n}", err: `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem, xml, at Testfile:2`},
 		"unknown mode":      {input: "not_found {\nreplace some\n}", err: `replace: unknown mode "some"; the modes are pages, browsers, all, none, at Testfile:2`},
@@ -111,8 +122,10 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 		`{"status":404}`:                                      `unknown field "status"`,
 		`{"keep":[{"headers":{"X":["*"]}},{}]}`:               "keep: a matcher without a header field would keep every 404 response",
 		`{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`: "keep: no 404 response has one of the statuses []; leave the status out",
-		`{"template":"{env.X}.html"}`:                         `template: "{env.X}.html" takes no placeholders; {$NAME} in a Caddyfile`,
-		`{"template":"nowhere/404.html"}`:                     "template: reading the file: stat /",
+		`{"template":{"html":"{env.X}.html"}}`:                `template: "{env.X}.html" takes no placeholders; {$NAME} in a Caddyfile`,
+		`{"template":{"yaml":"404"}}`:                         `template: the format yaml is not on offer; the formats are text, `,
+		`{"template":{"json":""}}`:                            "template: json needs a file",
+		`{"template":"404.html"}`:                             "Handler.template of type map[string]string",
 		`{"message":"x","context_path":"/"}`:                  "message: with a message of your own, context_path has no effect; leave one of the two out",
 		`{"formats":["yaml"]}`:                                `formats: unknown format "yaml"; the formats are text, `,
 		`{"replace":"some"}`:                                  `replace: unknown mode "some"; the modes are pages, browsers, all, none`,
@@ -176,7 +189,7 @@ func TestAdapt(t *testing.T) {
 // FuzzCaddyfile takes any text for the options. Accepted ones survive JSON, load unless a placeholder has an invalid
 // value, and give a page.
 func FuzzCaddyfile(f *testing.F) {
-	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html")
+	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html\ntemplate json 404.json")
 	f.Add("message \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport")
 	f.Add("footer \"/{unknown} \\{x\\} {http.request.host}\"")
 	f.Add("message x\ncontext_path /")
@@ -193,8 +206,9 @@ func FuzzCaddyfile(f *testing.F) {
 			return
 		}
 		wantSameInJSON(t, h)
-		if h.Template != "" {
-			h.Template = "internal/page/page.html"
+		for format := range h.Template {
+			source, _ := page.BuiltIn(format)
+			h.Template[format] = testcaddy.TempFile(t, "404", source)
 		}
 		if err := provisionErr(t, h); err != nil {
 			if !strings.Contains(h.Message+h.ContextPath+h.BaseURL+h.URI+h.Footer, "{") {

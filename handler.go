@@ -112,9 +112,6 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	}
 	rep := h.pages.Represent(&p, x.request.Accept)
 	defer rep.Free()
-	if rep.TemplateError != nil {
-		h.logTemplateError(rep.TemplateError)
-	}
 
 	x.setHeader(&rep, cause)
 	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
@@ -157,11 +154,6 @@ func (x *exchange) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method
 		replaced,
 		zap.Error(err),
 	)
-}
-
-func (h *Handler) logTemplateError(err error) {
-	h.logger.Error("rendering the template; sending the built-in page instead",
-		zap.String("template", h.Template), zap.Error(err))
 }
 
 // pass logs why a 404 response has passed, and counts it. A handler inside this one that has decided logs it instead.

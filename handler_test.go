@@ -340,7 +340,7 @@ func TestVariablesAreNotWrittenOnceTheNextHandlerRuns(t *testing.T) {
 	template := testcaddy.TempFile(t, "404.html", `{{.Placeholder "http.request.uuid"}}`)
 	for name, h := range map[string]*Handler{
 		"a page":     {Footer: "{http.request.uuid}"},
-		"a template": {Template: template, Formats: []string{"html"}},
+		"a template": {Template: map[string]string{"html": template}, Formats: []string{"html"}},
 		"a dry run":  {BaseURL: "https://e.test/{http.request.uuid}", DryRun: true},
 	} {
 		w := httptest.NewRecorder()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -81,12 +80,16 @@ type Handler struct {
 	// that marks an application's designed pages. They take no placeholders. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
-	// A file with a Go html/template for the HTML representation, in UTF-8. Its data are `.Heading`, `.URI`, `.Status`,
-	// `.Message` and `.Footer`, and `{{.Placeholder "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is
-	// the value of a Caddy placeholder. The file is read, and tried on a sample page, when the config loads and after it
-	// has changed. If a changed file is invalid, the last good template stays; if the template fails for a request, the
-	// built-in page is sent; both errors are logged. The name takes no placeholders. Default: the built-in page.
-	Template string `json:"template,omitempty"`
+	// The files of your own pages, by format: a Go html/template for `html`, and a text/template for every other format,
+	// in UTF-8. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
+	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts
+	// are escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line.
+	// Handlers share a file for the same format. It is read, and tried on a sample page, when the config loads and after
+	// it has changed. If a changed file cannot be used, the last good template stays. On a reload, a new file that cannot
+	// be used is refused; when Caddy starts, it is logged, and the built-in page is sent until the file can be used. If
+	// a page that a template makes is not valid in its format, the built-in page is sent, and an error is logged. The
+	// names take no placeholders. Default: the built-in page of each format.
+	Template map[string]string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at
 	// `/not_found/report` and `caddy not-found report` prints. It is kept in memory, across config reloads, with at most
@@ -138,11 +141,10 @@ func (h *Handler) valueOptions() []valueOption {
 		{"uri", &h.URI, page.CheckURI, true},
 		{"footer", &h.Footer, page.CheckLine, true},
 		{"replace", &h.Replace, judge.CheckMode, false},
-		{"template", &h.Template, judge.CheckNoPlaceholders, false}, // caddy adapt does not read the file
 	}
 }
 
-// Provision checks the options, reads the template and registers the counter.
+// Provision checks the options, takes the templates and registers the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	err := h.checkOptions()
@@ -164,8 +166,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Footer:      h.Footer,
 		Server:      "Powered by Caddy " + version,
 		Formats:     h.Formats,
-		Template:    h.Template,
-		Sample:      samplePlaceholders(),
+		Templates:   h.Template,
+		Sample:      samplePlaceholders,
 		Logger:      h.logger,
 	})
 	if err != nil {
@@ -178,6 +180,14 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.Report = h.Report || h.DryRun
 	if h.Report {
 		report.Missed.Begin()
+	}
+	return nil
+}
+
+// Cleanup gives the templates back. Caddy also calls it after Provision has failed.
+func (h *Handler) Cleanup() error {
+	if h.pages != nil {
+		h.pages.Close()
 	}
 	return nil
 }
@@ -209,9 +219,13 @@ func (h *Handler) checkTogether() error {
 	if h.Message != "" && h.ContextPath != "" {
 		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
 	}
-	if h.Template != "" && len(h.Formats) > 0 && !slices.Contains(h.Formats, "html") {
-		return fmt.Errorf("template: %s is for the HTML page, and the formats %s have no html; "+
-			"add html to them, or leave the template out", h.Template, strings.Join(h.Formats, " "))
+	for _, file := range h.Template {
+		if err := judge.CheckNoPlaceholders(file); err != nil {
+			return fmt.Errorf("template: %w", err)
+		}
+	}
+	if err := page.CheckTemplates(h.Template, h.Formats); err != nil {
+		return fmt.Errorf("template: %w", err)
 	}
 	return nil
 }
@@ -235,13 +249,14 @@ func samplePlaceholders() page.Placeholders {
 	r, _ := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody) // the URL is valid
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
 	repl := caddy.NewReplacer()
-	caddyhttp.PrepareRequest(r, repl, nil, nil)
+	caddyhttp.PrepareRequest(r, repl, nil, new(caddyhttp.Server)) // {http.shutting_down} asks the server
 	return repl
 }
 
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.CleanerUpper          = (*Handler)(nil)
 	_ caddyfile.Unmarshaler       = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )

@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -43,9 +44,14 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 	}
 }
 
-// TestTemplateIsTriedWithPlaceholders loads a template that fails where a field or a placeholder is empty.
+// TestTemplateIsTriedWithPlaceholders loads a template that fails where a placeholder is empty, or has no server to ask.
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
-	provision(t, &Handler{Template: testcaddy.TempFile(t, "404.html",
-		`{{slice (.Placeholder "http.request.uuid") 0 8}} {{slice (.Placeholder "{http.request.host}") 0 1}} {{slice (.Placeholder "http.request.remote.host") 0 1}}`+
-			`{{slice .URI 0 7}}{{slice .Message 0 11}}{{slice .Footer 0 7}}{{slice .Heading 0 14}}{{if ne .Status 404}}{{index .URI 99999}}{{end}}`)})
+	file := testcaddy.TempFile(t, "404.html", `{{slice (.Placeholder "http.request.uuid") 0 8}}`+
+		`{{slice (.Placeholder "{http.request.host}") 0 1}}{{slice (.Placeholder "http.request.remote.host") 0 1}}`+
+		`|{{.Placeholder "http.shutting_down"}}`)
+	h := provision(t, &Handler{Template: map[string]string{"html": file}, Formats: []string{"html"}})
+	w := httptest.NewRecorder()
+	if err := serve(h, w, "GET", "/x", testcaddy.EndOfChain); err != nil || !strings.HasSuffix(w.Body.String(), "a1|false") {
+		t.Errorf("got %q, %v", w.Body, err)
+	}
 }

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -66,6 +67,70 @@ func TestWhatCaddyDoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCaddySaysWhetherSitesRun asks Caddy, while it provisions a handler, whether a config with an HTTP app is running. On that,
+// isReload of internal/page relies: a new template that cannot be used is refused only then.
+func TestCaddySaysWhetherSitesRun(t *testing.T) {
+	const admin = `"admin":{"disabled":true,"config":{"persist":false}}`
+	const sites = `{` + admin + `,"apps":{"http":{"servers":{"a":{
+		"listen": ["127.0.0.1:0"], "automatic_https": {"disable": true}, "routes": [{"handle": [{"handler": "asks_for_sites"}]}]
+	}}},"tls":{"disable_storage_clean":true}}}`
+	load := func(config string) func() error {
+		return func() error { return caddy.Load([]byte(config), true) }
+	}
+	validate := func() error {
+		config := new(caddy.Config)
+		if err := json.Unmarshal([]byte(sites), config); err != nil {
+			return err
+		}
+		return caddy.Validate(config)
+	}
+	t.Cleanup(func() { _ = caddy.Stop() })
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want string // what the handlers have seen
+	}{
+		{"caddy validate", validate, "none"},
+		{"the first config", load(sites), "none"},
+		{"a reload", load(sites), "sites"},
+		{"a config without sites", load(`{` + admin + `}`), ""},
+		{"the first sites", load(sites), "none"},
+		{"the end", caddy.Stop, ""},
+		{"a start after it", load(sites), "none"},
+	} {
+		seenSites = ""
+		if err := step.do(); err != nil || seenSites != step.want {
+			t.Errorf("%s: got %q, %v, want %q", step.name, seenSites, err, step.want)
+		}
+	}
+}
+
+// seenSites is what asksForSites has seen. A process runs one Caddy.
+var seenSites string
+
+func init() {
+	caddy.RegisterModule(asksForSites{})
+}
+
+// asksForSites is a handler that asks Caddy whether sites are running, while it is provisioned.
+type asksForSites struct{}
+
+func (asksForSites) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.asks_for_sites", New: func() caddy.Module { return new(asksForSites) }}
+}
+
+func (asksForSites) Provision(caddy.Context) error {
+	seenSites = "sites"
+	if _, err := caddy.ActiveContext().AppIfConfigured("http"); err != nil {
+		seenSites = "none"
+	}
+	return nil
+}
+
+func (asksForSites) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	return next.ServeHTTP(w, r)
 }
 
 // observer returns a directive that discards the response of the next handlers, and reports its status, the header fields that

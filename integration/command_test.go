@@ -173,16 +173,25 @@ func TestNotFoundCommandFlags(t *testing.T) {
 	})
 }
 
+// TestExportTemplateCommandPrintsThePage exports two formats, changes them, and has a server use both.
 func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	t.Parallel()
-	stdout := prints(t, command(t, "not-found", "export-template"))
-	if stdout != readFile(t, "../internal/page/page.html") {
-		t.Errorf("got\n%s", stdout)
+	html := prints(t, command(t, "not-found", "export-template"))
+	json := prints(t, command(t, "not-found", "export-template", "json"))
+	if html != readFile(t, "../internal/page/page.html") {
+		t.Errorf("got\n%s", html)
 	}
-	s := startNotFound(t, "--template", testcaddy.TempFile(t, "404.html", stdout))
+	fails(t, command(t, "not-found", "export-template", "yaml"), `unknown format "yaml"; the formats are text, html, `)
+
+	ofHTML := testcaddy.TempFile(t, "a=404.html", html+"<!-- ours -->")
+	ofJSON := testcaddy.TempFile(t, "404.json", strings.Replace(json, "footer", "from", 1))
+	s := startNotFound(t, "--template=json="+ofJSON, "--template="+ofHTML)
 	res := s.Get(t, "http://a.test/x", "Accept: text/html")
 	if got := testcaddy.FieldsOf(t, res).URI; got != "http://a.test/x" {
 		t.Errorf("as a template, it renders the URI %q", got)
+	}
+	if res := s.Get(t, "http://a.test/x", "Accept: application/json"); !strings.Contains(res.Content, `"from":"Powered by Caddy`) {
+		t.Errorf("got %s", res.Content)
 	}
 }
 

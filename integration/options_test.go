@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // TestTemplate renders a template with every field, and with placeholders wherever HTML is escaped differently. It fails for one
-// request, at the end of the page. Then it is broken while Caddy runs, and corrected; Caddy does not start with the broken one.
+// request, at the end of the page. Then it is broken while Caddy runs, and corrected.
 func TestTemplate(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", `<h1 title="{{.URI}}">{{.Heading}}</h1><a href="{{.URI}}">{{.URI}}</a><p>{{.Status}} {{.Message}} {{.Footer}}`+
 		`<p>{{.Placeholder "http.request.header.X-Name"}}<script>var x = {{.Placeholder "http.request.header.X-Name"}}</script>`+
@@ -48,10 +46,9 @@ func TestTemplate(t *testing.T) {
 
 	for _, edit := range []struct {
 		content, begins, logged string
-		starts                  bool
 	}{
-		{"<p>{{.URL}}", "<h1 title=", "reading the changed template; the last good one stays in use, but Caddy will not start with this file", false},
-		{"<p>two", "<p>two", "the changed template is in use", true},
+		{"<p>{{.URL}}", "<h1 title=", "the changed template cannot be used; the last good one stays in use"},
+		{"<p>two", "<p>two", "the changed template is in use"},
 	} {
 		if err := os.WriteFile(file, []byte(edit.content), 0o600); err != nil {
 			t.Fatal(err)
@@ -61,8 +58,5 @@ func TestTemplate(t *testing.T) {
 			logged := s.Logs.Select(t, func(e testcaddy.Entry) bool { return e["msg"] == edit.logged })
 			return strings.HasPrefix(page, edit.begins) && len(logged) > 0
 		})
-		if err := caddy.Load(testcaddy.Adapt(t, testcaddy.Caddyfile(site)), true); (err == nil) != edit.starts {
-			t.Errorf("loading the config with %s: %v", edit.content, err)
-		}
 	}
 }

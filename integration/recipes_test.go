@@ -218,8 +218,11 @@ func stage(t *testing.T, caddyfile string, down []string) *staged {
 				}
 			}
 		}
-		if template, ok := m["template"].(string); ok && filepath.IsAbs(template) {
-			m["template"] = "examples/brand/" + filepath.Base(template)
+		templates, _ := m["template"].(map[string]any)
+		for format, file := range templates {
+			if file := file.(string); filepath.IsAbs(file) {
+				templates[format] = "examples/brand/" + filepath.Base(file)
+			}
 		}
 		upstreams, _ := m["upstreams"].([]any)
 		transport, _ := m["transport"].(map[string]any)

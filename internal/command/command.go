@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,8 @@ type NewHandler func(options [][]string) (any, error)
 func Register(newHandler NewHandler) {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "not-found",
-		Usage: "[--listen <addr>] [--message <text>] [--context-path <path>] [--base-url <url>] [--uri <text>] [--footer <text>] [--formats <format,...>] [--template <file>]\n" +
+		Usage: "[--listen <addr>] [--message <text>] [--context-path <path>] [--base-url <url>] [--uri <text>]\n" +
+			"    [--footer <text>] [--formats <format,...>] [--template [<format>=]<file>]...\n" +
 			"    [--trusted-proxies <range,...>] [--health-path <path>] [--report [--admin <address>]] [--access-log] [--debug]",
 		Short: "Spins up a server that answers every request with a 404 page",
 		Long: `
@@ -39,7 +41,8 @@ backend of an ingress or a load balancer, or a test double.
 The page is plain text, HTML, Markdown, JSON, problem details or XML,
 whichever the client's Accept header prefers. --message, --context-path,
 --base-url, --uri, --footer, --formats and --template are the options of the
-not_found directive; --formats takes a comma-separated list.
+not_found directive; --formats takes a comma-separated list. --template may be
+repeated, with the format before the file, as in --template json=404.json.
 
 The address on the page is that of the request. X-Forwarded-Proto and
 X-Forwarded-Host count if the request comes from one of the --trusted-proxies
@@ -63,7 +66,7 @@ signal to stop ends every exchange within 5 seconds.
 			flags.String("uri", "", "The address on the page, by placeholders of what another proxy sends")
 			flags.String("footer", "", "The last line of the page")
 			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
-			flags.String("template", "", "An html/template file for the HTML representation")
+			flags.StringArray("template", nil, "A template file for the HTML representation, or for another, as in json=404.json")
 			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
 			flags.String("health-path", "", "The path of readiness and liveness probes, which get an empty 200")
 			flags.Bool("report", false, "Report which addresses are missed, on the admin API")
@@ -74,12 +77,16 @@ signal to stop ends every exchange within 5 seconds.
 				return serve(caddycmd.Flags{FlagSet: cmd.Flags()}, newHandler)
 			}
 			cmd.AddCommand(reportCommand(), &cobra.Command{
-				Use:     "export-template",
-				Short:   "Exports the built-in HTML page, as a starting point for a template",
+				Use:     "export-template [<format>]",
+				Short:   "Exports the built-in page, in HTML or another format, as a starting point for a template",
 				Example: "caddy not-found export-template > 404.html",
-				Args:    cobra.NoArgs,
-				RunE: func(cmd *cobra.Command, _ []string) error {
-					_, err := io.WriteString(cmd.OutOrStdout(), page.BuiltIn)
+				Args:    cobra.MaximumNArgs(1),
+				RunE: func(cmd *cobra.Command, args []string) error {
+					source, err := page.BuiltIn(append(args, "html")[0])
+					if err != nil {
+						return err
+					}
+					_, err = io.WriteString(cmd.OutOrStdout(), source)
 					return err
 				},
 			})
@@ -128,96 +135,150 @@ func checkUnused(flag, address, instead string) error {
 // configOf returns the config of a server that answers every request with the page.
 func configOf(fl caddycmd.Flags, newHandler NewHandler) (*caddy.Config, error) {
 	if fl.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q; the options are flags, and the subcommands are report and export-template", fl.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q; the options are flags, "+
+			"and the subcommands are report and export-template", fl.Arg(0))
+	}
+	server, err := serverOf(fl, newHandler)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := adminOf(fl)
+	if err != nil {
+		return nil, err
+	}
+	http := caddyhttp.App{
+		Servers:     map[string]*caddyhttp.Server{"not_found": server},
+		GracePeriod: caddy.Duration(gracePeriod),
+	}
+	tls := &caddytls.TLS{DisableStorageClean: true} // nothing is stored, so the file system may be read-only
+	config := &caddy.Config{
+		Admin: admin,
+		AppsRaw: caddy.ModuleMap{
+			"http": caddyconfig.JSON(http, nil),
+			"tls":  caddyconfig.JSON(tls, nil),
+		},
+	}
+	if fl.Bool("debug") {
+		log := new(caddy.CustomLog)
+		log.Level = zapcore.DebugLevel.CapitalString()
+		config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": log}}
+	}
+	return config, nil
+}
+
+// adminOf returns the admin API, which is disabled without a report.
+func adminOf(fl caddycmd.Flags) (*caddy.AdminConfig, error) {
+	reports := fl.Bool("report")
+	if fl.Changed("admin") && !reports {
+		return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
+	}
+	if _, err := parseAddress("admin", fl.String("admin")); err != nil {
+		return nil, err
+	}
+	return &caddy.AdminConfig{
+		Disabled: !reports,
+		Listen:   fl.String("admin"),
+		Config:   &caddy.ConfigSettings{Persist: new(false)},
+	}, nil
+}
+
+func serverOf(fl caddycmd.Flags, newHandler NewHandler) (*caddyhttp.Server, error) {
+	listen := fl.String("listen")
+	server := &caddyhttp.Server{
+		Listen:            []string{listen},
+		ReadHeaderTimeout: caddy.Duration(readTimeout),
+		ReadTimeout:       caddy.Duration(readTimeout),
+		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
 	}
 	handler, err := newHandler(optionsOf(fl))
 	if err != nil {
 		return nil, err
 	}
-	server := &caddyhttp.Server{
-		Listen:            []string{fl.String("listen")},
-		ReadHeaderTimeout: caddy.Duration(readTimeout),
-		ReadTimeout:       caddy.Duration(readTimeout),
-		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
-	}
-	if _, err := parseAddress("listen", server.Listen[0]); err != nil {
-		return nil, err
-	}
-	if fl.Changed("admin") && !fl.Bool("report") {
-		return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
-	}
-	if _, err := parseAddress("admin", fl.String("admin")); fl.Bool("report") && err != nil {
+	if _, err := parseAddress("listen", listen); err != nil {
 		return nil, err
 	}
 	if fl.Changed("trusted-proxies") {
 		ranges, _ := fl.GetStringSlice("trusted-proxies")
-		if len(ranges) == 0 {
-			ranges = []string{""} // which is refused
-		}
-		source := new(caddyhttp.StaticIPRange)
-		for _, r := range ranges {
-			if r == "private_ranges" {
-				source.Ranges = append(source.Ranges, caddyhttp.PrivateRangesCIDR()...)
-			} else if _, err := caddyhttp.CIDRExpressionToPrefix(r); err == nil {
-				source.Ranges = append(source.Ranges, r)
-			} else {
-				return nil, fmt.Errorf("trusted-proxies: %q is not an IP range; use CIDR, for example 10.0.0.0/8, or private_ranges", r)
-			}
+		source, err := rangesOf(ranges)
+		if err != nil {
+			return nil, err
 		}
 		server.TrustedProxiesRaw = caddyconfig.JSONModuleObject(source, "source", "static", nil)
 	}
 	if fl.Changed("health-path") {
-		path := fl.String("health-path")
-		if path == "" || path[0] != '/' || strings.ContainsAny(path, "?#*{ ") {
-			return nil, fmt.Errorf("health-path: %q is not the path of a URL, without a query and without wildcards; write it as in /healthz", path)
+		route, err := healthRoute(fl.String("health-path"))
+		if err != nil {
+			return nil, err
 		}
-		server.Routes = append(server.Routes, caddyhttp.Route{
-			MatcherSetsRaw: caddyhttp.RawMatcherSets{{
-				"path":   caddyconfig.JSON(caddyhttp.MatchPath{path}, nil),
-				"method": caddyconfig.JSON(caddyhttp.MatchMethod{http.MethodGet, http.MethodHead}, nil),
-			}},
-			HandlersRaw: []json.RawMessage{caddyconfig.JSONModuleObject(caddyhttp.StaticResponse{StatusCode: "200"}, "handler", "static_response", nil)},
-		})
+		server.Routes = append(server.Routes, route)
 	}
-	server.Routes = append(server.Routes, caddyhttp.Route{
-		HandlersRaw: []json.RawMessage{caddyconfig.JSONModuleObject(handler, "handler", "not_found", nil)},
-	})
+	server.Routes = append(server.Routes, routeOf(handler, "not_found"))
 	if fl.Bool("access-log") {
 		server.Logs = new(caddyhttp.ServerLogConfig)
 	}
+	return server, nil
+}
 
-	config := &caddy.Config{
-		Admin: &caddy.AdminConfig{
-			Disabled: !fl.Bool("report"),
-			Listen:   fl.String("admin"),
-			Config:   &caddy.ConfigSettings{Persist: new(false)},
-		},
-		AppsRaw: caddy.ModuleMap{
-			"http": caddyconfig.JSON(caddyhttp.App{
-				Servers:     map[string]*caddyhttp.Server{"not_found": server},
-				GracePeriod: caddy.Duration(gracePeriod),
-			}, nil),
-			// nothing is stored, so the file system may be read-only
-			"tls": caddyconfig.JSON(&caddytls.TLS{DisableStorageClean: true}, nil),
-		},
+// rangesOf returns the IP ranges of trusted proxies.
+func rangesOf(ranges []string) (*caddyhttp.StaticIPRange, error) {
+	if len(ranges) == 0 {
+		ranges = []string{""} // which is refused
 	}
-	if fl.Bool("debug") {
-		config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{
-			"default": {BaseLog: caddy.BaseLog{Level: zapcore.DebugLevel.CapitalString()}},
-		}}
+	source := new(caddyhttp.StaticIPRange)
+	for _, r := range ranges {
+		if r == "private_ranges" {
+			source.Ranges = append(source.Ranges, caddyhttp.PrivateRangesCIDR()...)
+			continue
+		}
+		if _, err := caddyhttp.CIDRExpressionToPrefix(r); err != nil {
+			return nil, fmt.Errorf("trusted-proxies: %q is not an IP range; "+
+				"use CIDR, for example 10.0.0.0/8, or private_ranges", r)
+		}
+		source.Ranges = append(source.Ranges, r)
 	}
-	return config, nil
+	return source, nil
+}
+
+// healthRoute returns the route of probes, which get an empty 200.
+func healthRoute(path string) (caddyhttp.Route, error) {
+	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?#*{ ") {
+		return caddyhttp.Route{}, fmt.Errorf("health-path: %q is not the path of a URL, "+
+			"without a query and without wildcards; write it as in /healthz", path)
+	}
+	methods := caddyhttp.MatchMethod{http.MethodGet, http.MethodHead}
+	route := routeOf(caddyhttp.StaticResponse{StatusCode: "200"}, "static_response")
+	route.MatcherSetsRaw = caddyhttp.RawMatcherSets{{
+		"path":   caddyconfig.JSON(caddyhttp.MatchPath{path}, nil),
+		"method": caddyconfig.JSON(methods, nil),
+	}}
+	return route, nil
+}
+
+// routeOf returns a route with one handler.
+func routeOf(handler any, name string) caddyhttp.Route {
+	raw := caddyconfig.JSONModuleObject(handler, "handler", name, nil)
+	return caddyhttp.Route{HandlersRaw: []json.RawMessage{raw}}
 }
 
 // optionFlags are the flags that are options of the handler with one value.
-var optionFlags = []string{"message", "context-path", "base-url", "uri", "footer", "template"}
+var optionFlags = []string{"message", "context-path", "base-url", "uri", "footer"}
 
 // optionsOf returns the options that flags give to the handler.
 func optionsOf(fl caddycmd.Flags) (options [][]string) {
 	for _, flag := range optionFlags {
 		if fl.Changed(flag) {
-			options = append(options, []string{strings.ReplaceAll(flag, "-", "_"), fl.String(flag)})
+			name := strings.ReplaceAll(flag, "-", "_")
+			options = append(options, []string{name, fl.String(flag)})
 		}
+	}
+	templates, _ := fl.GetStringArray("template")
+	for _, template := range templates {
+		option := []string{"template", template}
+		format, file, ok := strings.Cut(template, "=")
+		if ok && slices.Contains(page.Formats(), format) {
+			option = []string{"template", format, file}
+		}
+		options = append(options, option)
 	}
 	if fl.Changed("formats") {
 		formats, _ := fl.GetStringSlice("formats")

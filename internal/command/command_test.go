@@ -36,10 +36,14 @@ func configAndOptions(args ...string) (config *caddy.Config, options [][]string,
 }
 
 func TestFlagsAreOptionsOfTheHandler(t *testing.T) {
-	_, got, err := configAndOptions("--message=Not here", "--formats=json,text", "--report", "--base-url=https://a.test")
+	_, got, err := configAndOptions("--message=Not here", "--formats=json,text", "--report", "--base-url=https://a.test",
+		"--template=404.html", "--template=json=404.json", "--template=a=b.html")
 	want := [][]string{
 		{"message", "Not here"},
 		{"base_url", "https://a.test"},
+		{"template", "404.html"},
+		{"template", "json", "404.json"},
+		{"template", "a=b.html"},
 		{"formats", "json", "text"},
 		{"report"},
 	}

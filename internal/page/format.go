@@ -6,11 +6,9 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"fmt"
-	"html"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/uri"
@@ -21,17 +19,112 @@ type format struct {
 	name        string
 	contentType string
 	offer       accept.Offer
-	write       func(b *bytes.Buffer, pg Page)
+
+	source string // the built-in page: a template whose actions are single fields
+	parts  []part // the source, split at its fields
+	policy string // the Content-Security-Policy that the built-in page needs; empty: none
+
+	escape    escaper // of texts
+	escapeURI escaper // of the address; nil: escape
+	breaks    bool    // whether a text may have line breaks and control characters, which are escaped
+	check     func(page []byte) error
 }
+
+// escaper writes a text escaped.
+type escaper func(b *bytes.Buffer, s string)
+
+// part is a literal and the name of the field after it. The last one has none.
+type part struct{ literal, field string }
+
+//go:embed page.html
+var sourceOfHTML string
+
+const (
+	sourceOfText = `{{.Heading}}
+URI: {{.URI}}
+STATUS: {{.Status}}
+MESSAGE: {{.Message}}
+{{.Footer}}
+`
+	// CommonMark: a heading, a list and a line
+	sourceOfMarkdown = `# {{.Heading}}
+
+- URI: {{.URI}}
+- STATUS: {{.Status}}
+- MESSAGE: {{.Message}}
+
+{{.Footer}}
+`
+	sourceOfJSON = `{"heading":"{{.Heading}}","uri":"{{.URI}}","status":{{.Status}},` +
+		`"message":"{{.Message}}","footer":"{{.Footer}}"}` + "\n"
+	// problem details (RFC 9457)
+	sourceOfProblem = `{"type":"about:blank","title":"Not Found","status":{{.Status}},` +
+		`"detail":"{{.Message}}","instance":"{{.URI}}"}` + "\n"
+	sourceOfXML = `<?xml version="1.0" encoding="UTF-8"?>
+<error><heading>{{.Heading}}</heading><uri>{{.URI}}</uri><status>{{.Status}}</status>` +
+		`<message>{{.Message}}</message><footer>{{.Footer}}</footer></error>` + "\n"
+)
 
 // formats are the kinds of representations, in the default order of preference.
 var formats = []*format{
-	{"text", "text/plain; charset=utf-8", accept.Offer{Types: []string{"text/plain"}}, writeText},
-	{"html", "text/html; charset=utf-8", accept.Offer{Types: []string{"text/html", "application/xhtml+xml"}}, writeHTML},
-	{"markdown", "text/markdown; charset=utf-8", accept.Offer{Types: []string{"text/markdown", "text/x-markdown"}}, writeMarkdown},
-	{"json", "application/json", accept.Offer{Types: []string{"application/json", "text/json"}, Suffix: "+json"}, writeJSON},
-	{"problem", "application/problem+json", accept.Offer{Types: []string{"application/problem+json"}}, writeProblem},
-	{"xml", "application/xml; charset=utf-8", accept.Offer{Types: []string{"application/xml", "text/xml"}, Suffix: "+xml"}, writeXML},
+	{
+		name:        "text",
+		contentType: "text/plain; charset=utf-8",
+		offer:       accept.Offer{Types: []string{"text/plain"}},
+		source:      sourceOfText,
+		escape:      writeText,
+	},
+	{
+		name:        "html",
+		contentType: "text/html; charset=utf-8",
+		offer:       accept.Offer{Types: []string{"text/html", "application/xhtml+xml"}},
+		source:      sourceOfHTML,
+		policy:      "default-src 'none'; style-src " + styleHash(sourceOfHTML) + "; base-uri 'none'; form-action 'none'",
+		escape:      escapeMarkup, // the built-in page; html/template escapes by itself
+	},
+	{
+		name:        "markdown",
+		contentType: "text/markdown; charset=utf-8",
+		offer:       accept.Offer{Types: []string{"text/markdown", "text/x-markdown"}},
+		source:      sourceOfMarkdown,
+		escape:      escapeMarkdown,
+		escapeURI:   writeAutolink,
+	},
+	{
+		name:        "json",
+		contentType: "application/json",
+		offer:       accept.Offer{Types: []string{"application/json", "text/json"}, Suffix: "+json"},
+		source:      sourceOfJSON,
+		escape:      escapeJSON,
+		breaks:      true,
+		check:       checkJSON,
+	},
+	{
+		name:        "problem",
+		contentType: "application/problem+json",
+		offer:       accept.Offer{Types: []string{"application/problem+json"}},
+		source:      sourceOfProblem,
+		escape:      escapeJSON,
+		breaks:      true,
+		check:       checkJSON,
+	},
+	{
+		name:        "xml",
+		contentType: "application/xml; charset=utf-8",
+		offer:       accept.Offer{Types: []string{"application/xml", "text/xml"}, Suffix: "+xml"},
+		source:      sourceOfXML,
+		escape:      escapeMarkup,
+		check:       checkXML,
+	},
+}
+
+func init() {
+	for _, f := range formats {
+		f.parts = split(f.source)
+		if f.escapeURI == nil {
+			f.escapeURI = f.escape
+		}
+	}
 }
 
 // Formats returns the names of the representations, in the default order of preference.
@@ -54,63 +147,80 @@ func formatsOf(names []string) (offered []*format, err error) {
 		return formats, nil
 	}
 	for _, name := range names {
-		i := slices.IndexFunc(formats, func(f *format) bool { return f.name == name })
+		f, err := formatOf(name)
 		switch {
-		case i < 0:
-			return nil, fmt.Errorf("unknown format %q; the formats are %s", name, strings.Join(Formats(), ", "))
-		case slices.Contains(offered, formats[i]):
+		case err != nil:
+			return nil, err
+		case slices.Contains(offered, f):
 			return nil, fmt.Errorf("%s is given twice; give each format once", name)
 		}
-		offered = append(offered, formats[i])
+		offered = append(offered, f)
 	}
 	return offered, nil
 }
 
-// writeText writes the page as the five lines that people read.
-func writeText(b *bytes.Buffer, pg Page) {
-	write(b, pg.Heading, "\nURI: ", pg.URI, "\nSTATUS: 404\nMESSAGE: ", pg.Message, "\n", pg.Footer, "\n")
+func formatOf(name string) (*format, error) {
+	i := slices.Index(Formats(), name)
+	if i < 0 {
+		return nil, fmt.Errorf("unknown format %q; the formats are %s", name, strings.Join(Formats(), ", "))
+	}
+	return formats[i], nil
 }
 
-func write(b *bytes.Buffer, parts ...string) {
-	for _, s := range parts {
-		b.WriteString(s)
+// CheckTemplates refuses a template, whose file is given by its format, that no client could get.
+func CheckTemplates(files map[string]string, offered []string) error {
+	if len(offered) == 0 {
+		offered = Formats()
+	}
+	for name, file := range files {
+		if !slices.Contains(offered, name) {
+			return fmt.Errorf("the format %s is not on offer; the formats are %s", name, strings.Join(offered, ", "))
+		}
+		if file == "" {
+			return fmt.Errorf("%s needs a file", name)
+		}
+	}
+	return nil
+}
+
+// BuiltIn returns the built-in page of a format, as a template.
+func BuiltIn(name string) (source string, err error) {
+	f, err := formatOf(name)
+	if err != nil {
+		return "", err
+	}
+	return f.source, nil
+}
+
+// split splits a built-in page at its fields.
+func split(source string) (parts []part) {
+	for {
+		literal, rest, _ := strings.Cut(source, "{{.")
+		field, rest, found := strings.Cut(rest, "}}")
+		parts = append(parts, part{literal, field})
+		if !found {
+			return parts
+		}
+		source = rest
 	}
 }
 
-// BuiltIn is the built-in HTML page, a template whose actions are single fields in the text of elements.
-//
-//go:embed page.html
-var BuiltIn string
-
-// fields are those that the built-in page has.
-var fields = map[string]func(Page) string{
-	"URI":     func(pg Page) string { return pg.URI },
-	"Status":  func(Page) string { return "404" },
-	"Message": func(pg Page) string { return pg.Message },
-	"Footer":  func(pg Page) string { return pg.Footer },
-}
-
-var (
-	builtInParts  = splitBuiltIn(BuiltIn)
-	builtInPolicy = "default-src 'none'; style-src " + styleHash(BuiltIn) + "; base-uri 'none'; form-action 'none'"
-)
-
-// builtInPart is a literal and the field after it; the last one has none.
-type builtInPart struct {
-	literal string
-	field   func(Page) string
-}
-
-// splitBuiltIn splits the built-in page at its fields.
-func splitBuiltIn(source string) (parts []builtInPart) {
-	for {
-		literal, rest, found := strings.Cut(source, "{{.")
-		if !found {
-			return append(parts, builtInPart{literal, nil})
+// write writes the built-in page. The escaped fields stream into the buffer, so they allocate nothing.
+func (f *format) write(b *bytes.Buffer, pg *Page) {
+	for _, part := range f.parts {
+		b.WriteString(part.literal)
+		switch part.field {
+		case "Heading":
+			f.escape(b, pg.Heading)
+		case "URI":
+			f.escapeURI(b, pg.URI)
+		case "Status":
+			b.WriteString("404")
+		case "Message":
+			f.escape(b, pg.Message)
+		case "Footer":
+			f.escape(b, pg.Footer)
 		}
-		name, rest, _ := strings.Cut(rest, "}}")
-		parts = append(parts, builtInPart{literal, fields[name]})
-		source = rest
 	}
 }
 
@@ -122,43 +232,35 @@ func styleHash(source string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func writeHTML(b *bytes.Buffer, pg Page) {
-	for _, part := range builtInParts {
-		b.WriteString(part.literal)
-		if part.field != nil {
-			b.WriteString(html.EscapeString(part.field(pg)))
-		}
-	}
+// of returns a text escaped.
+func (e escaper) of(s string) string {
+	var b bytes.Buffer
+	e(&b, s)
+	return b.String()
 }
 
-// writeMarkdown writes the page as CommonMark: a heading, a list and a line.
-func writeMarkdown(b *bytes.Buffer, pg Page) {
-	b.WriteString("# ")
-	_, _ = markdownEscaper.WriteString(b, pg.Heading)
-	b.WriteString("\n\n- URI: ")
-	if canBeAutolink(pg.URI) {
-		write(b, "<", pg.URI, ">")
-	} else {
-		_, _ = markdownEscaper.WriteString(b, pg.URI)
-	}
-	b.WriteString("\n- STATUS: 404\n- MESSAGE: ")
-	_, _ = markdownEscaper.WriteString(b, pg.Message)
-	b.WriteString("\n\n")
-	footer := pg.Footer
-	if c := footer[0]; !(c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
-		// the first character of a line may begin a block; a character reference cannot
-		write(b, "&#", strconv.Itoa(int(c)), ";")
-		footer = footer[1:]
-	}
-	_, _ = markdownEscaper.WriteString(b, footer)
-	b.WriteByte('\n')
+func writeText(b *bytes.Buffer, s string) {
+	b.WriteString(s)
 }
 
-// canBeAutolink reports whether an address can stand as <address> in CommonMark (section 6.5). One that is not of
-// the web could be a script. What looks like a character reference is one to some renderers, and not to others.
-func canBeAutolink(address string) bool {
-	scheme, _, _, ok := uri.Split(address)
-	return ok && uri.IsHTTP(scheme) && !(strings.Contains(address, "&") && strings.Contains(address, ";"))
+// markupEscaper escapes a text for the text or an attribute of an element, in HTML or XML.
+var markupEscaper = strings.NewReplacer("&", "&amp;", "'", "&#39;", "<", "&lt;", ">", "&gt;", `"`, "&#34;")
+
+func escapeMarkup(b *bytes.Buffer, s string) {
+	_, _ = markupEscaper.WriteString(b, s)
+}
+
+// jsonEscaper escapes a text for a JSON string.
+var jsonEscaper = func() *strings.Replacer {
+	pairs := []string{`"`, `\"`, `\`, `\\`}
+	for c := range ' ' {
+		pairs = append(pairs, string(c), fmt.Sprintf(`\u%04x`, c))
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+func escapeJSON(b *bytes.Buffer, s string) {
+	_, _ = jsonEscaper.WriteString(b, s)
 }
 
 // markdownEscaper escapes a line of text so that nothing in it is markup, neither in CommonMark nor in common extensions:
@@ -171,33 +273,27 @@ var markdownEscaper = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-func writeJSON(b *bytes.Buffer, pg Page) {
-	writeMember(b, `{"heading":`, pg.Heading)
-	writeMember(b, `,"uri":`, pg.URI)
-	writeMember(b, `,"status":404,"message":`, pg.Message)
-	writeMember(b, `,"footer":`, pg.Footer)
-	b.WriteString("}\n")
+// escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character reference.
+func escapeMarkdown(b *bytes.Buffer, s string) {
+	afterNumber := strings.TrimLeft(s, "0123456789")
+	isNumbered := afterNumber != s && strings.IndexAny(afterNumber, ".)") == 0
+	if isNumbered || strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
+		b.WriteString("&#" + strconv.Itoa(int(s[0])) + ";")
+		s = s[1:]
+	}
+	_, _ = markdownEscaper.WriteString(b, s)
 }
 
-// writeProblem writes the page as problem details (RFC 9457).
-func writeProblem(b *bytes.Buffer, pg Page) {
-	writeMember(b, `{"type":"about:blank","title":"Not Found","status":404,"detail":`, pg.Message)
-	writeMember(b, `,"instance":`, pg.URI)
-	b.WriteString("}\n")
-}
-
-// jsonEscaper escapes a line of text in a JSON string.
-var jsonEscaper = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
-
-// writeMember writes a string of a JSON object, after what comes before it.
-func writeMember(b *bytes.Buffer, before, s string) {
-	write(b, before, `"`, jsonEscaper.Replace(s), `"`)
-}
-
-func writeXML(b *bytes.Buffer, pg Page) {
-	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n<error>")
-	write(b, "<heading>", html.EscapeString(pg.Heading), "</heading>")
-	write(b, "<uri>", html.EscapeString(pg.URI), "</uri><status>404</status>")
-	write(b, "<message>", html.EscapeString(pg.Message), "</message>")
-	write(b, "<footer>", html.EscapeString(pg.Footer), "</footer></error>\n")
+// writeAutolink writes an address as <address>, if CommonMark allows it (section 6.5). One that is not of the web could
+// be a script. What looks like a character reference is one to some renderers, and not to others.
+func writeAutolink(b *bytes.Buffer, address string) {
+	scheme, _, _, ok := uri.Split(address)
+	isReference := strings.Contains(address, "&") && strings.Contains(address, ";")
+	if !ok || !uri.IsHTTP(scheme) || isReference {
+		escapeMarkdown(b, address)
+		return
+	}
+	b.WriteString("<")
+	b.WriteString(address)
+	b.WriteString(">")
 }

@@ -16,7 +16,7 @@ func TestMessageAndFooterAreEscaped(t *testing.T) {
 		inHTML     = `&lt;b&gt;&#34;&#39;&amp;amp;&#39;&lt;/b&gt; \ ü€😀 ]]&gt; *_[x](y)_* {a} b|c www.a.test WWW.a.test`
 	)
 	builtIn := strings.NewReplacer("{{.Heading}}", "HTTP ERROR 404 LINE", "{{.URI}}", "http://a.test/x?y&amp;z", "{{.Status}}", "404",
-		"{{.Message}}", "LINE", "{{.Footer}}", "1. LINE").Replace(BuiltIn)
+		"{{.Message}}", "LINE", "{{.Footer}}", "1. LINE").Replace(sourceOfHTML)
 
 	// what no line can have becomes a space, or the replacement character
 	values := map[string]string{"m": " \n" + line + "\x00\r\n", "f": "1. " + line}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,11 +26,11 @@ type Options struct {
 	URI         string // the address that was asked for, see Asked; empty: the request target
 	Footer      string // the last line; empty, or blank for a request: Server
 
-	Server   string       // the default footer, which names the server and its version
-	Formats  []string     // the names of the representations on offer, the preferred one first; none: all of them
-	Template string       // the file of an html/template for the HTML representation; empty: the built-in page
-	Sample   Placeholders // to try the template with
-	Logger   *zap.Logger  // says when the file of the template has changed
+	Server    string              // the default footer, which names the server and its version
+	Formats   []string            // the names of the representations on offer, the preferred one first; none: all of them
+	Templates map[string]string   // the files of templates by format; none: the built-in page
+	Sample    func() Placeholders // those of a request to try a template with; it may be kept
+	Logger    *zap.Logger         // says what becomes of a template
 }
 
 // Placeholders gives the placeholders of a request their values. Caddy's Replacer does.
@@ -53,13 +54,30 @@ type Page struct {
 	Footer  string
 
 	placeholders Placeholders
+	escaped      *format // whose escaping the texts have; nil: none
 }
 
 // Placeholder returns the value of one of Caddy's placeholders, for a template. An unknown one is empty. Braces around the
 // name are dropped.
 func (pg Page) Placeholder(name string) string {
 	value, _ := pg.placeholders.GetString(strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}"))
-	return strings.ToValidUTF8(value, "\uFFFD")
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	if pg.escaped == nil {
+		return value
+	}
+	if !pg.escaped.breaks {
+		value = cleanLine(value)
+	}
+	return pg.escaped.escape.of(value)
+}
+
+// with returns the page with other texts and another address.
+func (pg Page) with(text, uri func(string) string) Page {
+	pg.Heading = text(pg.Heading)
+	pg.URI = uri(pg.URI)
+	pg.Message = text(pg.Message)
+	pg.Footer = text(pg.Footer)
+	return pg
 }
 
 // Maker makes pages.
@@ -68,11 +86,12 @@ type Maker struct {
 	server                                     string
 	offered                                    []*format
 	offers                                     accept.Offers
-	template                                   *fileTemplate // nil: the built-in page
-	showsRequestID                             bool          // by an option; the template may as well
+	templates                                  []*fileTemplate // of the offered formats; nil: the built-in page
+	showsRequestID                             bool            // by an option; a template may as well
+	logger                                     *zap.Logger
 }
 
-// NewMaker checks the formats of the options, and reads the template.
+// NewMaker checks the formats of the options, and takes the templates. The caller closes the Maker.
 func NewMaker(o Options) (*Maker, error) {
 	m := &Maker{
 		message:     newText(o.Message, cleanLine),
@@ -83,21 +102,35 @@ func NewMaker(o Options) (*Maker, error) {
 		server:      o.Server,
 
 		showsRequestID: strings.Contains(o.Message+o.ContextPath+o.BaseURL+o.URI+o.Footer, requestID),
+		logger:         o.Logger,
 	}
 	var err error
 	if m.offered, err = formatsOf(o.Formats); err != nil {
 		return nil, fmt.Errorf("formats: %w", err)
 	}
+	sample := newSample(o.Server, o.Sample)
 	for _, format := range m.offered {
-		m.offers = append(m.offers, format.offer)
-	}
-	if o.Template != "" {
-		sample := m.Make(&Asked{Method: http.MethodGet, Target: "/docs/apis?x=1", Scheme: "https", Authority: "www.example.com"}, o.Sample)
-		if m.template, err = loadTemplate(o.Template, sample, o.Logger); err != nil {
+		var t *fileTemplate
+		if file := o.Templates[format.name]; file != "" {
+			t, err = takeTemplate(file, format, sample, o.Logger)
+		}
+		if err != nil {
+			m.Close()
 			return nil, fmt.Errorf("template: %w", err)
 		}
+		m.offers = append(m.offers, format.offer)
+		m.templates = append(m.templates, t)
 	}
 	return m, nil
+}
+
+// Close gives the templates back. Pages that are still made go on using them.
+func (m *Maker) Close() {
+	for _, t := range m.templates {
+		if t != nil {
+			_, _ = pool.Delete(t.key) // Destruct gives no error
+		}
+	}
 }
 
 // requestID is the placeholder that Caddy writes to the variables of a request when it is first expanded.
@@ -106,7 +139,7 @@ const requestID = "http.request.uuid"
 // ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a dial to
 // an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
-	if m.showsRequestID || m.template != nil && m.template.showsRequestID.Load() {
+	if m.showsRequestID || slices.ContainsFunc(m.templates, (*fileTemplate).showsRequestID) {
 		placeholders.GetString(requestID)
 	}
 }
@@ -143,10 +176,9 @@ func (m *Maker) Make(asked *Asked, placeholders Placeholders) Page {
 
 // Representation is a page as it is sent.
 type Representation struct {
-	Format        string // its name
-	ContentType   string
-	Body          *bytes.Buffer // until it is freed
-	TemplateError error         // why the built-in page takes the place of the user's template
+	Format      string // its name
+	ContentType string
+	Body        *bytes.Buffer // until it is freed
 
 	policy string // the Content-Security-Policy that it needs; empty: none
 	varies bool   // other clients may get another representation
@@ -163,25 +195,21 @@ func (r *Representation) Free() {
 	}
 }
 
-// Represent renders a page in the representation that an Accept field asks for. The caller frees it. HTML is rendered by the
-// user's template, if there is one.
+// Represent renders a page in the representation that an Accept field asks for, by the user's template, if there is one
+// that can be used. The caller frees it.
 func (m *Maker) Represent(pg *Page, accept string) Representation {
-	format := m.offered[m.offers.Choose(accept)]
+	i := m.offers.Choose(accept)
+	format := m.offered[i]
 	r := Representation{
 		Format:      format.name,
 		ContentType: format.contentType,
 		Body:        bodies.Get().(*bytes.Buffer),
 		varies:      len(m.offered) > 1,
 	}
-	if format.name == "html" {
-		if m.template != nil {
-			if r.TemplateError = render(r.Body, m.template.latest(), *pg); r.TemplateError == nil {
-				return r
-			}
-			r.Body.Reset()
-		}
-		r.policy = builtInPolicy
+	if t := m.templates[i]; t != nil && t.render(r.Body, pg, m.logger) {
+		return r
 	}
-	format.write(r.Body, *pg)
+	r.policy = format.policy
+	format.write(r.Body, pg)
 	return r
 }

@@ -1,9 +1,9 @@
 package page
 
 import (
-	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,56 +12,195 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp" // the app of a running config
 )
 
 // TestTemplateIsRefused covers mistakes in the source.
 func TestTemplateIsRefused(t *testing.T) {
-	const fields = `; the fields are .Heading, .URI, .Status, .Message, .Footer and .Placeholder "name"`
-	for source, want := range map[string]string{
-		"{{.Uri}}":                                 "can't evaluate field Uri in type page.Page" + fields,
-		"{{with .URI}}{{$.uri}}{{end}}":            fields,
-		"{{.URI.Host}}":                            "can't evaluate field Host in type string",
-		"{{.Placeholder}}":                         "wrong number of args for Placeholder: want 1 got 0",
-		"<p>{{.URI":                                "parsing FILE: ",
-		"<p>{{URI}}":                               `function "URI" not defined; the fields begin with a dot: .Heading, `,
-		"<p>{{nothing}}":                           `function "nothing" not defined`,
-		"<a href='{{if .URI}}x'{{end}}>":           "trying FILE on a sample page: ",
-		"<p title='{{.URI}}>":                      "; look for a quote, a tag or a comment that is not closed",
-		`{{with .URI}}{{.Placeholder "x"}}`:        "unexpected EOF",
-		`{{with .URI}}{{.Placeholder "x"}}{{end}}`: `can't evaluate field Placeholder in type string; within with and range, write {{$.Placeholder "http.request.uuid"}}`,
-		"<p>{http.request.uuid}</p>":               `FILE has {http.request.uuid}, which would be printed as it stands; write {{.Placeholder "http.request.uuid"}}, or for plain braces {{"{"}}http.request.uuid}, and in a script { http.request.uuid}`,
-		"{err.status_code}":                        `FILE has {err.status_code}, which would be printed as it stands; write {{.Placeholder "http.error.status_code"}}`,
-		"{{.URI}}{header.X-Id}":                    `write {{.Placeholder "http.request.header.X-Id"}}`,
-		"<p>\n<p>{{.Uri}}":                         "trying FILE on a sample page: template: 404.html:2:5: executing",
-		"<p>\n\n{{index .URI 99999}}":              "trying FILE on a sample page: template: 404.html:3:2: executing",
-		"":                                         "FILE renders a blank page; write the page at the top level of the file, outside of define",
-		" \n\t{{if false}}x{{end}}\n":              "FILE renders a blank page",
-		`{{define "page"}}<p>{{.URI}}{{end}}`:      "FILE renders a blank page",
-		"<p>Gr\xfc\xdfe":                           "is not in UTF-8, in which the page is sent; save it in UTF-8",
-		`<p>{{placeholder "x"}}`:                   `function "placeholder" not defined; write {{.Placeholder "http.request.uuid"}}, and within with and range {{$.Placeholder "http.request.uuid"}}`,
-		`<p>{{if eq (placeholder "x") ""}}`:        `write {{.Placeholder "http.request.uuid"}}`,
+	const (
+		fields   = `.Heading, .URI, .Status, .Message, .Footer and .Placeholder "http.request.uuid"`
+		inString = `not valid JSON: invalid character 'N' looking for beginning of value; a field belongs inside quotes, as in "{{.Message}}"`
+		hostile  = "trying it on a sample page with quotes and brackets: "
+	)
+	for format, mistakes := range map[string]map[string]string{
+		"html": {
+			"{{.Uri}}":         "can't evaluate field Uri in type page.Page; the fields are " + fields + "; within with and range, they begin with $.",
+			"<p>\n<p>{{.Uri}}": "trying it on a sample page: template: 404:2:5: executing",
+			`{{with .URI}}{{.Placeholder "x"}}{{end}}`: "can't evaluate field Placeholder in type string; the fields are ",
+			"<p>{{.URI":                           "template: 404:1: ",
+			"<p>{{URI}}":                          `function "URI" not defined; the fields begin with a dot: ` + fields,
+			"<p title='{{.URI}}>":                 "; look for a quote, a tag or a comment that is not closed",
+			"<p>{http.request.uuid}</p>":          `it has {http.request.uuid}, which would be printed as it stands; write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}http.request.uuid}, and in a script { http.request.uuid}`,
+			"{{.URI}}{header.X-Id}":               "it has {header.X-Id}, ",
+			"{{index .URI 99999}}":                "trying it on a sample page: template: 404:1:2: executing",
+			"<p>Gr\xfc\xdfe":                      "the page is not in UTF-8; save the file in UTF-8",
+			`{{printf "\xff"}}`:                   "the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two",
+			"":                                    "it renders a blank page; write the page at the top level of the file, outside of define",
+			`{{define "page"}}<p>{{.URI}}{{end}}`: "it renders a blank page",
+		},
+		"json": {
+			`{"message": {{.Message}}}`:      inString,
+			`{"heading": "{{.Heading}}"} {}`: "not valid JSON: invalid character '{' after top-level value",
+			"\uFEFF{}":                       "not valid JSON: invalid character 'ï'",
+			`{"port": {{or (.Placeholder "http.vars.port") 80}}}`:              hostile + "the page is not valid JSON",
+			`{"id": "x"{{with .Placeholder "id"}},{{.}}{{end}}}`:               hostile + "the page is not valid JSON",
+			`{"x": "{{.Placeholder "http.request.method" | printf "%.2s"}}\"}`: "the page is not valid JSON",
+			`{"x": "` + "\xff" + `"}`:                                          "the page is not in UTF-8; save the file in UTF-8",
+			" {{if false}}x{{end}}\n":                                          "not valid JSON: unexpected end of JSON input",
+		},
+		"problem": {`{"detail": {{.Message}}}`: inString},
+		"xml": {
+			"<a>{{.Message}}":             "not well-formed XML: ",
+			"<a b={{.Message}}/>":         "; a field belongs inside an element, or inside the quotes of an attribute",
+			"<a/><b/>":                    "the page has 2 root elements; XML has one",
+			"<!-- nothing -->":            "the page has 0 root elements",
+			"text<a/>":                    `the page has "text" where it has no place`,
+			"<a/>\u00A0":                  `where it has no place`,
+			"<a/>&#32;":                   `the page has "&#32;" where it has no place`,
+			"<a/><![CDATA[ ]]>":           `where it has no place`,
+			"\uFEFF<a/>":                  `where it has no place`,
+			"\n<?xml version='1.0'?><a/>": "the page has \"<?xml version='1.0'?>\" where it has no place",
+			"<!DOCTYPE a><a/>":            `the page has "<!DOCTYPE a>" where it has no place`,
+			"<a><!-- {{.Footer}} --></a>": hostile + "the page is not well-formed XML",
+			"<a>{{html .URI}}</b>":        "not well-formed XML",
+		},
+		"text":     {"{{.Uri}}": "can't evaluate field Uri", "\t\n": "it renders a blank page", "\xfc": "the page is not in UTF-8; save the file in UTF-8"},
+		"markdown": {"# {{.Heading": "template: 404:1: ", `{{printf "\xff"}}`: "the page is not in UTF-8"},
 	} {
-		file := tempFile(t, source)
-		wantRefused(t, source, file, strings.ReplaceAll(want, "FILE", file))
-	}
-	folder := t.TempDir()
-	wantRefused(t, "a folder", folder, folder+" is not a regular file")
-}
-
-func wantRefused(t *testing.T, what, file, want string) {
-	t.Helper()
-	_, err := NewMaker(Options{Template: file, Sample: placeholders(nil)})
-	if err == nil || !strings.HasPrefix(err.Error(), "template: ") || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: got the error %v, want %s", what, err, want)
+		f, err := formatOf(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for source, want := range mistakes {
+			if _, err := f.parse("404", []byte(source), sample); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %s: got the error\n%v\nwant\n%s", format, source, err, want)
+			}
+		}
 	}
 }
 
-// TestPlaceholderOfTemplate covers names with and without braces, a value that is not UTF-8, and the braces of a text and of a script.
-func TestPlaceholderOfTemplate(t *testing.T) {
-	m := newMaker(t, Options{Template: tempFile(t, `{{.Placeholder "x"}}|{{.Placeholder "{x}"}}|{{.Placeholder "unknown"}}|{{.Placeholder "latin"}}|{{with .URI}}{{$.Placeholder "x"}}{{end}}<b>{{"{"}}header.title}</b><script>f({ header.title})`+"`${err.message} ${http.status}`"+`</script>`)})
-	pg := m.Make(&Asked{Method: "GET", Target: "/"}, placeholders(map[string]string{"x": "<a>", "latin": "\xfc"}))
-	if got, want := body(t, m, pg, "html"), "&lt;a&gt;|&lt;a&gt;||\uFFFD|&lt;a&gt;<b>{header.title}</b><script>f({ header.title})`${err.message} ${http.status}`</script>"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+// sample returns a page to try a template with.
+func sample() Page {
+	return newSample("Powered by Caddy", func() Placeholders { return placeholders(nil) })()
+}
+
+// TestTemplateIsTried loads templates that are unusual and right.
+func TestTemplateIsTried(t *testing.T) {
+	const optional = `"{{slice .Message 0 20}}"{{with .Placeholder "http.auth.user.id"}},"user":"{{.}}"{{end}}`
+	for format, source := range map[string]string{
+		"html":     `{{slice .URI 0 7}}{{slice .Message 0 11}}{{slice .Footer 0 7}}{{slice .Heading 0 14}}{{if ne .Status 404}}{{index .URI 99999}}{{end}}`,
+		"text":     "{{slice .Message 0 20}}",
+		"markdown": "{{slice .Message 0 20}} {{slice .URI 0 20}}",
+		"json":     `{"message":` + optional + `}`,
+		"problem":  `{"detail":` + optional + `, "braces": "${err.message} {{"{"}}header.title}"}`,
+		"xml":      "<?xml version='1.0'?>\n<!-- ours --><?x y?><a b='{{.Message}}' c=\"{{.URI}}\">{{.Footer}}<![CDATA[{{.URI}}]]></a>\n<!-- end -->",
+	} {
+		f, err := formatOf(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.parse("404", []byte(source), sample); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
+// TestTextsAreEscapedForTheFormat has a template of each format show every field, and placeholders with what their format
+// escapes or cannot have.
+func TestTextsAreEscapedForTheFormat(t *testing.T) {
+	values := map[string]string{"x": "<\"a\\\n\x00*'\uFFFE&>", "list": "1. x", "latin": "\xfc", "m": `<"\*`, "f": "- x"}
+	const source = `{{.Heading}}|{{.URI}}|{{.Status}}|{{.Message}}|{{.Footer}}|` +
+		`{{.Placeholder "x"}}|{{.Placeholder "{list}"}}|{{.Placeholder "latin"}}|{{.Placeholder "unknown"}}|` +
+		`{{with .URI}}{{$.Placeholder "list"}}{{end}}`
+	for format, want := range map[string]struct{ before, page, after string }{
+		"text": {
+			page: "HTTP ERROR 404 <\"\\*|http://a.test/?x&y|404|<\"\\*|- x|" + "<\"a\\ *' &>|1. x|\uFFFD||1. x",
+		},
+		"markdown": {
+			page: `HTTP ERROR 404 \<"\\\*|<http://a.test/?x&y>|404|\<"\\\*|&#45; x|` + `\<"a\\ \*' \&\>|&#49;. x|` + "\uFFFD||&#49;. x",
+		},
+		"json": {
+			before: `"`,
+			page:   `HTTP ERROR 404 <\"\\*|http://a.test/?x&y|404|<\"\\*|- x|` + `<\"a\\\u000a\u0000*'` + "\uFFFE&>|1. x|\uFFFD||1. x",
+			after:  `"`,
+		},
+		"xml": {
+			before: "<a>",
+			page: `HTTP ERROR 404 &lt;&#34;\*|http://a.test/?x&amp;y|404|&lt;&#34;\*|- x|` +
+				`&lt;&#34;a\ *&#39; &amp;&gt;|1. x|` + "\uFFFD||1. x",
+			after: "</a>",
+		},
+		"html": {
+			page: `HTTP ERROR 404 &lt;&#34;\*|http://a.test/?x&amp;y|404|&lt;&#34;\*|- x|` +
+				"&lt;&#34;a\\\n\uFFFD*&#39;\uFFFE&amp;&gt;|1. x|\uFFFD||1. x",
+		},
+	} {
+		files := map[string]string{format: tempFile(t, want.before+source+want.after)}
+		m := newMaker(t, Options{Message: "{m}", Footer: "{f}", Templates: files})
+		pg := m.Make(&Asked{Method: "GET", Target: "/?x&y", Scheme: "http", Authority: "a.test"}, placeholders(values))
+		if got := body(t, m, pg, format); got != want.before+want.page+want.after {
+			t.Errorf("%s: got\n%q\nwant\n%q", format, got, want.page)
+		}
+	}
+}
+
+// TestExportedTemplateIsTheBuiltInPage renders the built-in pages as templates. html/template escapes more in HTML.
+func TestExportedTemplateIsTheBuiltInPage(t *testing.T) {
+	files := make(map[string]string)
+	for _, format := range Formats() {
+		source, err := BuiltIn(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[format] = tempFile(t, source)
+	}
+	exported := newMaker(t, Options{Message: "{m}", Footer: "{f}", Templates: files})
+	builtIn := newMaker(t, Options{Message: "{m}", Footer: "{f}"})
+	for _, uri := range []string{"https://a.test/?a&b", "javascript:&a;"} {
+		values := placeholders(map[string]string{"m": "<\"a\\\n*'&>", "f": "1. x"})
+		pg := builtIn.Make(&Asked{Method: "GET", Target: uri}, values)
+		for _, format := range Formats() {
+			if got, want := body(t, exported, pg, format), body(t, builtIn, pg, format); got != want {
+				t.Errorf("%s: got\n%s\nwant\n%s", format, got, want)
+			}
+		}
+	}
+}
+
+// TestBrokenPageIsReplaced has a client make templates fail, or make pages that are not valid in their format. The built-in
+// page is sent, and the error is logged at most once between two looks at the file.
+func TestBrokenPageIsReplaced(t *testing.T) {
+	for source, want := range map[string]struct{ format, value, err string }{
+		`{{slice (.Placeholder "x" | printf "%-9s") 0 9}}{{.URI}}`:             {"html", "ääääää", "the page is not in UTF-8"},
+		`{{slice (.Placeholder "x" | printf "%-9s") 0 9}}.`:                    {"text", "ääääää", "the page is not in UTF-8"},
+		`{{if eq (.Placeholder "x") "yes"}}{{index .URI 99999}}{{end}}a`:       {"markdown", "yes", "index out of range"},
+		`{"x":"{{.Placeholder "x" | printf "%.3s"}}"}`:                         {"json", `ab"`, "the page is not valid JSON"},
+		`{"x":{{if eq (.Placeholder "x") "yes"}},{{end}}1}`:                    {"problem", "yes", "the page is not valid JSON"},
+		`<a>{{.Placeholder "x" | printf "%.10s"}}{{.URI | printf "%.0s"}}</a>`: {"xml", "aaaaaaa<", "the page is not well-formed XML"},
+		`<a/>{{if eq (.Placeholder "x") "yes"}}<b/>{{end}}`:                    {"xml", "yes", "the page has 2 root elements"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			core, logs := observer.New(zapcore.DebugLevel)
+			files := map[string]string{want.format: tempFile(t, source)}
+			m := newMaker(t, Options{Templates: files, Logger: zap.New(core)})
+			asked := Asked{Method: "GET", Target: "/", Scheme: "https", Authority: "a.test"}
+			broken := m.Make(&asked, placeholders(map[string]string{"x": want.value}))
+			builtIn := body(t, newMaker(t, Options{}), broken, want.format)
+			for range 3 {
+				for range 3 {
+					if got := body(t, m, broken, want.format); got != builtIn {
+						t.Errorf("%s: got\n%s\nwant\n%s", source, got, builtIn)
+					}
+				}
+				time.Sleep(pause)
+			}
+			wantLogged(t, logs, files[want.format], want.err, want.err, want.err)
+			if body(t, m, m.Make(&asked, placeholders(nil)), want.format) == builtIn {
+				t.Errorf("%s: the harmless page is the built-in one", source)
+			}
+		})
 	}
 }
 
@@ -82,12 +221,8 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 			}
 			e.wantsLogged(inUse, inUse, inUse)
 		},
-		"with an older time": func(e *editedTemplate) { e.write("two", 2*long); e.becomes("two"); e.wantsLogged(inUse) },
-		"with the same time": func(e *editedTemplate) { e.write("three", long); e.becomes("three"); e.wantsLogged(inUse) },
-		"replaced by another file": func(e *editedTemplate) {
-			if err := os.Rename(newEditedTemplate(e, "two", long).file, e.file); err != nil {
-				e.Fatal(err)
-			}
+		"with the same time and size": func(e *editedTemplate) {
+			e.write("two", long)
 			e.becomes("two")
 			e.wantsLogged(inUse)
 		},
@@ -98,42 +233,48 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 					e.becomes("one")
 				}
 			}
-			e.wantsLogged("parsing "+e.file, "can't evaluate field Uri", "renders a blank page", "is not in UTF-8")
-			e.write("two", long)
-			e.becomes("two")
+			e.wantsLogged("unclosed action", "can't evaluate field Uri", "renders a blank page", "not in UTF-8")
+			e.write("one", long)
+			e.becomes("one")
 			e.wantsLogged(inUse)
 		},
-		"removed, and back": func(e *editedTemplate) {
-			if err := os.Rename(e.file, e.file+".bak"); err != nil {
-				e.Fatal(err)
-			}
+		"emptied": func(e *editedTemplate) {
+			e.write("", long)
 			for range 3 {
 				e.becomes("one")
 			}
-			e.wantsLogged("reading the file: stat " + e.file)
-			e.write("two", long)
-			e.becomes("two")
-			if err := os.Rename(e.file+".bak", e.file); err != nil {
-				e.Fatal(err)
-			}
-			e.becomes("one")
-			e.wantsLogged(inUse, inUse)
+			e.wantsLogged("renders a blank page")
 		},
-		"untouched": func(e *editedTemplate) {
-			before := e.parsed.Load()
+		"removed, and back": func(e *editedTemplate) {
+			e.must(os.Rename(e.file, e.file+".bak"))
 			for range 3 {
 				e.becomes("one")
 			}
-			if e.parsed.Load() != before {
-				e.Error("the file was read again")
+			e.must(os.Mkdir(e.file, 0o700))
+			for range 3 {
+				e.becomes("one")
+			}
+			e.wantsLogged("stat "+e.file, "is not a regular file")
+			e.must(errors.Join(os.Remove(e.file), os.Rename(e.file+".bak", e.file)))
+			e.becomes("one")
+			e.wantsLogged(inUse)
+		},
+		"untouched, with another time": func(e *editedTemplate) {
+			before := e.template().used.Load()
+			e.write("one", 0)
+			for range 3 {
+				e.becomes("one")
+			}
+			if e.template().used.Load() != before {
+				e.Error("the template was parsed again")
 			}
 		},
 		"while another request looks": func(e *editedTemplate) {
 			e.write("two", 0)
 			time.Sleep(pause)
-			e.mu.Lock()
+			e.template().mu.Lock()
 			e.wants("one")
-			e.mu.Unlock()
+			e.template().mu.Unlock()
 			e.wants("two")
 			e.wantsLogged(inUse)
 		},
@@ -148,40 +289,45 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 	}
 }
 
-// editedTemplate is a template, and the file that it comes from.
+// editedTemplate is a template for text, and the file that it comes from.
 type editedTemplate struct {
 	testing.TB
-	*fileTemplate
-	logs *observer.ObservedLogs
+	file  string
+	maker *Maker
+	logs  *observer.ObservedLogs
 }
 
 // newEditedTemplate loads a template from a file that was written some time ago.
 func newEditedTemplate(t testing.TB, content string, age time.Duration) *editedTemplate {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	e := &editedTemplate{t, &fileTemplate{file: tempFile(t, "")}, logs}
+	e := &editedTemplate{TB: t, file: tempFile(t, ""), logs: logs}
 	e.write(content, age)
-	var err error
-	if e.fileTemplate, err = loadTemplate(e.file, Page{}, zap.New(core)); err != nil {
-		t.Fatal(err)
-	}
+	e.maker = newMaker(t, Options{Templates: map[string]string{"text": e.file}, Logger: zap.New(core)})
 	return e
+}
+
+func (e *editedTemplate) template() *fileTemplate { return e.maker.templates[0] }
+
+func (e *editedTemplate) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
 }
 
 func (e *editedTemplate) write(content string, age time.Duration) {
 	e.Helper()
+	e.must(os.WriteFile(e.file, []byte(content), 0o600))
 	modified := time.Now().Add(-age)
-	if err := errors.Join(os.WriteFile(e.file, []byte(content), 0o600), os.Chtimes(e.file, modified, modified)); err != nil {
-		e.Fatal(err)
-	}
+	e.must(os.Chtimes(e.file, modified, modified))
 }
 
 // wants renders the template.
 func (e *editedTemplate) wants(content string) {
 	e.Helper()
-	var body bytes.Buffer
-	if err := render(&body, e.latest(), Page{}); err != nil || body.String() != content {
-		e.Errorf("got %q, %v, want %q", body.String(), err, content)
+	if got := body(e, e.maker, Page{}, "text"); got != content {
+		e.Errorf("got %q, want %q", got, content)
 	}
 }
 
@@ -194,21 +340,156 @@ func (e *editedTemplate) becomes(content string) {
 
 const inUse = "the changed template is in use"
 
-// wantsLogged takes the log entries: that a template is in use, or an error with this part in its text.
 func (e *editedTemplate) wantsLogged(parts ...string) {
 	e.Helper()
-	entries := e.logs.TakeAll()
+	wantLogged(e, e.logs, e.file, parts...)
+}
+
+// wantLogged takes the log entries about a template: that it is in use, or an error with this part in its text.
+func wantLogged(t testing.TB, logs *observer.ObservedLogs, file string, parts ...string) {
+	t.Helper()
+	entries := logs.TakeAll()
 	if len(entries) != len(parts) {
-		e.Errorf("got %d log entries, want %d: %v", len(entries), len(parts), entries)
+		t.Errorf("got %d log entries, want %d: %v", len(entries), len(parts), entries)
 		return
 	}
 	for i, entry := range entries {
 		fields := entry.ContextMap()
-		if entry.Level == zapcore.InfoLevel && entry.Message == parts[i] && fields["template"] == e.file {
-			continue
+		text, _ := fields["error"].(string)
+		isInfo := entry.Level == zapcore.InfoLevel && entry.Message == parts[i]
+		isError := entry.Level == zapcore.ErrorLevel && strings.Contains(text, parts[i])
+		if fields["template"] != file || !isInfo && !isError {
+			t.Errorf("got the log entry %v %v, want %s", entry.Entry, fields, parts[i])
 		}
-		if text, _ := fields["error"].(string); entry.Level != zapcore.ErrorLevel || fields["template"] != e.file || !strings.Contains(text, parts[i]) {
-			e.Errorf("got the log entry %v %v, want an error with %s", entry.Entry, fields, parts[i])
+	}
+}
+
+// TestHandlersShareATemplate has several handlers name a file. What they log goes to the logger of the one that looks.
+func TestHandlersShareATemplate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := tempFile(t, "{{.Message}}")
+		html := func(message, file string) (*Maker, *observer.ObservedLogs) {
+			core, logs := observer.New(zapcore.DebugLevel)
+			return newMaker(t, Options{Message: message, Templates: map[string]string{"html": file}, Logger: zap.New(core)}), logs
 		}
+		first, firstLogs := html("first", file)
+		t.Chdir(filepath.Dir(file))
+		second, secondLogs := html("second", filepath.Base(file))
+		text := newMaker(t, Options{Templates: map[string]string{"text": file}})
+		t.Chdir(t.TempDir()) // the key stays
+		if first.templates[1] != second.templates[1] || first.templates[1] == text.templates[0] {
+			t.Error("handlers have templates of their own, or share one for different formats")
+		}
+
+		change := func(content string) {
+			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pause)
+		}
+		for content, want := range map[string]string{"{{.URI": "unclosed action", "x": inUse} {
+			change(content)
+			for _, m := range []*Maker{second, first} {
+				pg := m.Make(&Asked{Method: "GET", Target: "/"}, placeholders(nil))
+				body(t, m, pg, "html")
+			}
+			wantLogged(t, firstLogs, file)
+			wantLogged(t, secondLogs, file, want)
+		}
+		change("y")
+		_, thirdLogs := html("third", file) // of a reload
+		wantLogged(t, thirdLogs, file, inUse)
+		closeNow(second)
+		wantReferences(t, file, "html", 2)
+	})
+}
+
+// emptyConfig is a config with an HTTP app. It serves, stores and logs nothing.
+const emptyConfig = `{
+	"admin": {"disabled": true, "config": {"persist": false}},
+	"logging": {"logs": {"default": {"writer": {"output": "discard"}}}},
+	"apps": {"http": {}, "tls": {"disable_storage_clean": true}}
+}`
+
+// TestStartAndReload loads configs with templates that cannot be used, when no config is running and when one is.
+func TestStartAndReload(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	good := tempFile(t, "good")
+	broken := tempFile(t, "{{.Uri}}")
+	missing := filepath.Join(t.TempDir(), "404.html")
+	options := func(text, html string) Options {
+		return Options{
+			Templates: map[string]string{"text": text, "html": html},
+			Sample:    func() Placeholders { return placeholders(nil) },
+			Logger:    zap.New(core),
+		}
+	}
+
+	// a start
+	running := newMaker(t, options(good, broken))
+	wantLogged(t, logs, broken, "can't evaluate field Uri")
+	second := newMaker(t, options(good, broken))
+	wantLogged(t, logs, broken)
+	pg := second.Make(&Asked{Method: "GET", Target: "/", Scheme: "https", Authority: "a.test"}, placeholders(nil))
+	if got := body(t, second, pg, "html"); got != body(t, newMaker(t, Options{}), pg, "html") {
+		t.Errorf("while the template is broken, the page is\n%s", got)
+	}
+	wantReferences(t, broken, "html", 2)
+
+	// a reload
+	if err := caddy.Load([]byte(emptyConfig), true); err != nil {
+		t.Fatal(err)
+	}
+	defer caddy.Stop()
+	reloaded := newMaker(t, options(good, broken)) // as is running
+	wantReferences(t, broken, "html", 3)
+	for file, want := range map[string]string{
+		missing: "; for the built-in page to begin with, run caddy not-found export-template html",
+		good:    "",
+	} {
+		m, err := NewMaker(options(good, file))
+		if m != nil {
+			m.Close()
+		}
+		if want != "" && (m != nil || err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
+			t.Errorf("%s: got %v, the error %v, want %s", file, m, err, want)
+		}
+	}
+	if m, err := NewMaker(options(broken, good)); m != nil || err == nil { // it runs as HTML, and not as text
+		t.Errorf("got %v, the error %v", m, err)
+	}
+	wantReferences(t, good, "text", 3)
+	wantReferences(t, missing, "html", 0)
+	wantReferences(t, broken, "text", 0)
+	wantLogged(t, logs, broken)
+
+	// the end
+	closeNow(running, second, reloaded)
+	wantReferences(t, broken, "html", 0)
+	wantReferences(t, good, "text", 0)
+}
+
+// closeNow closes what newMaker would close at the end of the test.
+func closeNow(makers ...*Maker) {
+	for _, m := range makers {
+		m.Close()
+		m.templates = nil
+	}
+}
+
+func wantReferences(t *testing.T, file, format string, want int) {
+	t.Helper()
+	if got, _ := pool.References(templateKey{file, format}); got != want {
+		t.Errorf("%s as %s: the pool counts %d handlers, want %d", file, format, got, want)
+	}
+}
+
+// BenchmarkLook looks at a file of 100 kB that has not changed.
+func BenchmarkLook(b *testing.B) {
+	file := tempFile(b, strings.Repeat("x", 100_000))
+	m := newMaker(b, Options{Templates: map[string]string{"text": file}})
+	for b.Loop() {
+		m.templates[0].looked = time.Time{}
+		m.templates[0].look(m.logger)
 	}
 }
