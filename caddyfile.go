@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
@@ -30,6 +31,11 @@ func init() {
 // parseCaddyfile makes the route of a not_found directive.
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
+	matcher := ""
+	if h.NextArg() {
+		matcher = h.Val()
+		h.Prev()
+	}
 	matcherSet, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, h.WrapErr(err)
@@ -38,6 +44,10 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	nf := new(Handler)
 	if err := nf.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
+	}
+	if hasNoOptions := reflect.DeepEqual(nf, new(Handler)); hasNoOptions && isPageFile(matcher) {
+		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; "+
+			"for a page of your own, write not_found { template %s }", matcher, matcher[1:])
 	}
 	nf.Group = groupOf(h)
 
@@ -48,6 +58,13 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 		values = append(values, httpcaddyfile.ConfigValue{Class: "route", Value: caddyhttp.Route{Group: nf.Group}})
 	}
 	return values, nil
+}
+
+// isPageFile reports whether a matcher is the exact path of a file of HTML. Other servers take the page's file there.
+func isPageFile(matcher string) bool {
+	isExact := strings.HasPrefix(matcher, "/") && !strings.Contains(matcher, "*")
+	isHTML := strings.HasSuffix(matcher, ".html") || strings.HasSuffix(matcher, ".htm")
+	return isExact && isHTML
 }
 
 // groupOf returns the name of a directive's block. A block is identified by its BlockState map: each nested block has
@@ -91,7 +108,8 @@ func groupOf(h httpcaddyfile.Helper) string {
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
-		return d.Errf("unexpected argument '%s': not_found takes a matcher and a block of options", d.Val())
+		return d.Errf("unexpected argument '%s': not_found takes a matcher and a block of options; "+
+			"for a page of your own, write not_found { template 404.html }", d.Val())
 	}
 
 	given := make(map[string]string) // where
@@ -115,11 +133,28 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		if d.NextBlock(d.Nesting()) {
 			return d.Errf("option '%s' takes no block", option)
 		}
-		if err := h.setOption(option, args); err != nil {
+		err := checkQuotes(option, args)
+		if err == nil {
+			err = h.setOption(option, args)
+		}
+		if err != nil {
 			return d.WrapErr(err)
 		}
 	}
 	return nil
+}
+
+// checkQuotes refuses a value in quotes that are none in a Caddyfile: of several words, or one word in single quotes.
+func checkQuotes(option string, args []string) error {
+	value := strings.Join(args, " ")
+	first, _ := utf8.DecodeRuneInString(value)
+	isSingle := len(value) > 1 && first == '\'' && strings.HasSuffix(value, "'")
+	isCurly := len(args) > 1 && strings.ContainsRune("“”„‘’«", first)
+	if !isSingle && !isCurly {
+		return nil
+	}
+	return fmt.Errorf("option '%s': %s is not in quotes that a Caddyfile has; write \"%s\", or use backticks",
+		option, value, strings.Trim(value, "'“”„‘’«»"))
 }
 
 // addKeep adds a response matcher, on the option's line or in its block.

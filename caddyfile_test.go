@@ -47,7 +47,12 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} ", URI: "{a}#x"},
 		},
 
-		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options, at Testfile:1"},
+		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options; for a page of your own, write not_found { template 404.html }, at Testfile:1"},
+		"single quotes":     {input: "not_found {\nmessage 'No page here'\n}", err: `option 'message': 'No page here' is not in quotes that a Caddyfile has; write "No page here", or use backticks, at Testfile:2`},
+		"one word in them":  {input: "not_found {\nmessage 'Oops'\n}", err: `option 'message': 'Oops' is not in quotes that a Caddyfile has; write "Oops", or use backticks, at Testfile:2`},
+		"curly quotes":      {input: "not_found {\nfooter “Powered by us”\n}", err: `option 'footer': “Powered by us” is not in quotes that a Caddyfile has; write "Powered by us", or use backticks, at Testfile:2`},
+		"an apostrophe":     {input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}", want: Handler{Footer: "'til soon", Message: "“Oops”"}},
+		"a matcher as path": {input: "not_found {\ncontext_path /shop/*\n}", err: `context_path: "/shop/*" is a matcher, and context_path is a path; write it as in "/app", at Testfile:2`},
 		"brace forgotten":   {input: "not_found {\nfooter x\nfile_server {\nbrowse\n}\n}", err: "unknown option 'file_server'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:3"},
 		"matcher in block":  {input: "not_found {\n@x path /x\n}", err: "unknown option '@x'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:2"},
 		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:2"},

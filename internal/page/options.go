@@ -38,6 +38,9 @@ func CheckContextPath(s string) error {
 	if s != "" && s[0] != '/' {
 		return fmt.Errorf("%q does not begin with a slash; write it as in %q", s, "/app")
 	}
+	if strings.Contains(s, "*") {
+		return fmt.Errorf("%q is a matcher, and context_path is a path; write it as in %q", s, "/app")
+	}
 	if encoded := uri.EncodePath(s); encoded != s {
 		return fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, encoded)
 	}
