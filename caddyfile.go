@@ -256,10 +256,8 @@ func checkFlag(name string, args []string) error {
 
 func (h *Handler) setValue(o *valueOption, args []string) error {
 	switch {
-	case len(args) > 1 && o.name != "replace":
-		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
 	case len(args) > 1:
-		return fmt.Errorf("option '%s' takes one argument, not %d", o.name, len(args))
+		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
 	case len(args) == 0:
 		return fmt.Errorf("option '%s' takes one argument, not 0; {$NAME} is none if the variable is empty or not set", o.name)
 	case args[0] == "" && o.name != "context_path":

@@ -49,7 +49,8 @@ func (c *Counter) Begin() {
 func (c *Counter) Add(m Miss) {
 	var keyBytes [maxKey]byte
 	var linkBytes [maxLink]byte
-	key, link := appendKey(keyBytes[:0], m.Host, m.Path), appendLink(linkBytes[:0], m.Referer)
+	key := appendKey(keyBytes[:0], m.Host, m.Path)
+	link := appendLink(linkBytes[:0], m.Referer)
 	now := time.Now().UnixNano()
 
 	c.mu.Lock()
@@ -71,12 +72,17 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 	} else {
 		for link := range tables {
 			t := &tables[link]
-			t.slots, t.counts = slices.Clone(t.slots), slices.Clone(t.counts)
+			t.slots = slices.Clone(t.slots)
+			t.counts = slices.Clone(t.counts)
 		}
 	}
 	c.mu.Unlock()
 
-	r := Report{Since: since.UTC(), Capacity: cmp.Or(c.room, capacity), Addresses: []Address{}} // not nil, for JSON
+	r := Report{
+		Since:     since.UTC(),
+		Capacity:  cmp.Or(c.room, capacity),
+		Addresses: []Address{}, // not nil, for JSON
+	}
 	for link := range NumLinks {
 		tables[link].addTo(&r, link)
 	}
@@ -135,7 +141,8 @@ func (t *table) admit(key string, now int64, room int) (i int) {
 	}
 	if len(t.slots) < room {
 		i = len(t.slots)
-		t.slots, t.counts = append(t.slots, slot{}), append(t.counts, 0)
+		t.slots = append(t.slots, slot{})
+		t.counts = append(t.counts, 0)
 	} else {
 		i = t.lowest()
 		delete(t.index, t.slots[i].key)
@@ -166,9 +173,16 @@ func (t *table) addTo(r *Report, link Link) {
 	for i, s := range t.slots {
 		host, path, _ := strings.Cut(s.key, " ")
 		r.Addresses = append(r.Addresses, Address{
-			Link: link, Host: host, Path: path, Query: s.query,
-			Count: t.counts[i], Overcount: s.overcount, Outcomes: s.outcomes, LastLink: s.link,
-			First: time.Unix(0, s.first).UTC(), Last: time.Unix(0, s.last).UTC(),
+			Link:      link,
+			Host:      host,
+			Path:      path,
+			Query:     s.query,
+			Count:     t.counts[i],
+			Overcount: s.overcount,
+			Outcomes:  s.outcomes,
+			LastLink:  s.link,
+			First:     time.Unix(0, s.first).UTC(),
+			Last:      time.Unix(0, s.last).UTC(),
 		})
 	}
 }

@@ -29,17 +29,11 @@ func (f *Filter) Check() error {
 
 // of returns the addresses of one kind of link that the filter chooses, whatever the limit.
 func (f *Filter) of(r *Report, link Link) (chosen []Address) {
+	why := slices.Index(outcomeNames[:], f.Why) // negative for any
 	for _, a := range r.Addresses {
-		if a.Link == link && f.choosesOutcomes(&a.Outcomes) {
+		if a.Link == link && (why < 0 || *a.Outcomes.all()[why] > 0) {
 			chosen = append(chosen, a)
 		}
 	}
 	return chosen
-}
-
-func (f *Filter) choosesOutcomes(o *Outcomes) bool {
-	if f.Why == "" {
-		return true
-	}
-	return *o.all()[slices.Index(outcomeNames[:], f.Why)] > 0
 }

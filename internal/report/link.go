@@ -66,10 +66,12 @@ func LinkOf(referer, host, target, addressed string) Link {
 // returns false if it is no link. A backslash before the path would begin one to a browser.
 func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 	scheme, authority, target, ok = uri.Split(referer)
-	if !ok || !uri.IsHTTP(scheme) || !uri.ValidAuthority(authority) || len(scheme)+len("://")+len(authority) > maxLink {
+	if !ok || !uri.IsHTTP(scheme) || !uri.ValidAuthority(authority) {
 		return "", "", "", false
 	}
-	return scheme, authority, target, !strings.Contains(referer[:len(referer)-len(target)], `\`)
+	isTooLong := len(scheme)+len("://")+len(authority) > maxLink
+	origin := strings.TrimSuffix(referer, target)
+	return scheme, authority, target, !isTooLong && !strings.Contains(origin, `\`)
 }
 
 // sameHost reports whether two authorities are the same, whatever the case and but for a default port.
@@ -90,7 +92,8 @@ func withoutPort(authority string) string {
 // sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. The request
 // and the Referer may each have a fragment.
 func sameTarget(onPage, target string) bool {
-	onPage, target = strings.TrimPrefix(onPage, "/"), strings.TrimPrefix(target, "/")
+	onPage = strings.TrimPrefix(onPage, "/")
+	target = strings.TrimPrefix(target, "/")
 	same := func(target string) bool { // encoding shortens nothing
 		return len(target) <= len(onPage) && uri.EncodeTarget(target) == onPage
 	}
@@ -108,7 +111,9 @@ func appendLink(b []byte, referer string) []byte {
 	b = append(b, "://"...)
 	b = append(b, authority...)
 	room := maxLink - len(b)
-	return append(b, uri.CutEncoded(uri.EncodePath(uri.CutEncoded(withoutQuery(path), room)), room)...)
+	path = uri.CutEncoded(withoutQuery(path), room) // or encoding a long one would allocate as much
+	path = uri.CutEncoded(uri.EncodePath(path), room)
+	return append(b, path...)
 }
 
 // appendKey appends a host, a space and a path without its query and fragment.
@@ -120,7 +125,8 @@ func appendKey(b []byte, host, path string) []byte {
 		b = append(b, c)
 	}
 	b = append(b, ' ')
-	return append(b, uri.CutEncoded(withoutQuery(path), maxKey-len(b))...)
+	path = uri.CutEncoded(withoutQuery(path), maxKey-len(b))
+	return append(b, path...)
 }
 
 // withoutQuery returns a path without its query and fragment. On a page, a # is encoded as %23, so a path is cut there as

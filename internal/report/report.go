@@ -117,8 +117,11 @@ func (o *Outcomes) all() [NumOutcomes]*uint64 {
 
 // String lists the outcomes, the most frequent first, with their counts if there are several.
 func (o Outcomes) String() string {
-	kinds, all := []Outcome{Unanswered, Error, Response, Passed, Replaceable}, o.all()
-	slices.SortStableFunc(kinds, func(a, b Outcome) int { return cmp.Compare(*all[b], *all[a]) })
+	all := o.all()
+	kinds := []Outcome{Unanswered, Error, Response, Passed, Replaceable}
+	slices.SortStableFunc(kinds, func(a, b Outcome) int {
+		return cmp.Compare(*all[b], *all[a])
+	})
 	var parts []string
 	for _, kind := range kinds {
 		if n := *all[kind]; n > 0 {
@@ -134,7 +137,11 @@ func (o Outcomes) String() string {
 // sort sorts the addresses: of equally frequent ones, the one that was missed last comes first.
 func (r *Report) sort() {
 	slices.SortFunc(r.Addresses, func(a, b Address) int {
-		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
+		return cmp.Or(
+			cmp.Compare(a.Link, b.Link),
+			cmp.Compare(b.Count, a.Count),
+			b.Last.Compare(a.Last),
+		)
 	})
 }
 
