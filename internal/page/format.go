@@ -275,13 +275,19 @@ var markdownEscaper = func() *strings.Replacer {
 
 // escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character reference.
 func escapeMarkdown(b *bytes.Buffer, s string) {
-	afterNumber := strings.TrimLeft(s, "0123456789")
-	isNumbered := afterNumber != s && strings.IndexAny(afterNumber, ".)") == 0
-	if isNumbered || strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
+	if s != "" && s[0] <= '9' && marksItem(s) {
 		b.WriteString("&#" + strconv.Itoa(int(s[0])) + ";")
 		s = s[1:]
 	}
 	_, _ = markdownEscaper.WriteString(b, s)
+}
+
+func marksItem(s string) bool {
+	if s[0] == '+' || s[0] == '-' {
+		return true
+	}
+	afterNumber := strings.TrimLeft(s, "0123456789")
+	return afterNumber != s && strings.IndexAny(afterNumber, ".)") == 0
 }
 
 // writeAutolink writes an address as <address>, if CommonMark allows it (section 6.5). One that is not of the web could
