@@ -120,7 +120,7 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		x.logPage(e, cause, asked.Method, p.URI, rep.Format, err)
+		x.logPage(e, &miss, p.URI, rep.Format, err)
 	}
 }
 
@@ -138,17 +138,18 @@ func (x *exchange) setHeader(rep *page.Representation, cause report.Outcome) {
 }
 
 // logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
-func (x *exchange) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
+func (x *exchange) logPage(e *zapcore.CheckedEntry, m *report.Miss, uri, format string, err error) {
 	if err == nil {
 		err = x.request.HandledError
 	}
 	replaced := zap.Skip()
-	if cause == report.Response {
-		replaced = zap.String("replaced_content_type", x.writer.HeldHeader().Get("Content-Type"))
+	if m.Outcome == report.Response {
+		replacedType := x.writer.HeldHeader().Get("Content-Type")
+		replaced = zap.String("replaced_content_type", replacedType)
 	}
 	e.Write(
-		zap.Stringer("cause", cause),
-		zap.String("method", method),
+		zap.Stringer("cause", m.Outcome),
+		zap.String("method", x.asked().Method),
 		zap.String("uri", uri),
 		zap.String("format", format),
 		replaced,
@@ -168,10 +169,11 @@ func (x *exchange) pass(outcome report.Outcome) {
 
 func (x *exchange) logPassed(e *zapcore.CheckedEntry) {
 	asked := x.asked()
+	address := x.handler.pages.URI(&asked, x.request.Replacer)
 	e.Write(
 		zap.Stringer("reason", x.judge.Reason()),
 		zap.String("method", asked.Method),
-		zap.String("uri", x.handler.pages.URI(&asked, x.request.Replacer)),
+		zap.String("uri", address),
 		zap.String("content_type", x.writer.Header().Get("Content-Type")),
 	)
 }
@@ -182,7 +184,8 @@ func (x *exchange) count(outcome report.Outcome) {
 		return
 	}
 	asked := x.asked()
-	report.Missed.Add(x.miss(&asked, x.handler.pages.URI(&asked, x.request.Replacer), outcome))
+	address := x.handler.pages.URI(&asked, x.request.Replacer)
+	report.Missed.Add(x.miss(&asked, address, outcome))
 }
 
 // asked returns what the client asked for.

@@ -119,7 +119,8 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // optionNames are the names of the options, in the order of their fields. The Caddyfile sets the group by itself.
 var optionNames = []string{
-	"message", "context_path", "base_url", "uri", "footer", "formats", "replace", "keep", "template", "report", "dry_run",
+	"message", "context_path", "base_url", "uri", "footer",
+	"formats", "replace", "keep", "template", "report", "dry_run",
 }
 
 // valueOption is an option that takes one value.

@@ -263,8 +263,8 @@ func escapeJSON(b *bytes.Buffer, s string) {
 	_, _ = jsonEscaper.WriteString(b, s)
 }
 
-// markdownEscaper escapes a line of text so that nothing in it is markup, neither in CommonMark nor in common extensions:
-// strikethrough, tables, math, emoji, mentions, and autolinks such as www.a.test.
+// markdownEscaper escapes a line of text so that nothing in it is markup, neither in CommonMark nor in common
+// extensions: strikethrough, tables, math, emoji, mentions, and autolinks such as www.a.test.
 var markdownEscaper = func() *strings.Replacer {
 	pairs := []string{"w.", `w\.`, "W.", `W\.`}
 	for c := range strings.SplitSeq("\\`*_[]{}<>#!&~|^=$:@", "") {
@@ -273,7 +273,8 @@ var markdownEscaper = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character reference.
+// escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character
+// reference.
 func escapeMarkdown(b *bytes.Buffer, s string) {
 	if s != "" && s[0] <= '9' && marksItem(s) {
 		b.WriteString("&#" + strconv.Itoa(int(s[0])) + ";")

@@ -15,8 +15,8 @@ const (
 	maxLink  = 240  // bytes
 )
 
-// Miss is a request for a missing address. Host and Path are as on the page; what Path has of a query and a fragment is not
-// kept.
+// Miss is a request for a missing address. Host and Path are as on the page; what Path has of a query and a fragment
+// is not kept.
 type Miss struct {
 	Host, Path string
 	Referer    string // as the client sent it, if it is a link, see LinkOf; else empty
@@ -24,8 +24,8 @@ type Miss struct {
 	Outcome    Outcome
 }
 
-// Counter counts which addresses are missed most. Each kind of link has a table of its own, so that no flood of one kind
-// takes the place of another one's addresses.
+// Counter counts which addresses are missed most. Each kind of link has a table of its own, so that no flood of one
+// kind takes the place of another one's addresses.
 //
 // The zero value is ready. All methods may be called at the same time.
 type Counter struct {
@@ -90,10 +90,11 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 	return r, !since.IsZero()
 }
 
-// table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi: Efficient
-// Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new address takes
-// over a slot with the lowest count, which it may have in excess. So memory is bounded, and an address that is missed more
-// often than one time in as many as there are slots is always there, whatever flood of others there is.
+// table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi:
+// Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new
+// address takes over a slot with the lowest count, which it may have in excess. So memory is bounded, and an address
+// that is missed more often than one time in as many as there are slots is always there, whatever flood of others
+// there is.
 type table struct {
 	index  map[string]int // of slots, by key
 	slots  []slot
@@ -133,8 +134,8 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 	}
 }
 
-// admit makes room for a new address, and returns the index of its slot. Once the table is full, the address begins with
-// the lowest count, and may have had any part of it.
+// admit makes room for a new address, and returns the index of its slot. Once the table is full, the address begins
+// with the lowest count, and may have had any part of it.
 func (t *table) admit(key string, now int64, room int) (i int) {
 	if t.index == nil {
 		t.index = make(map[string]int, room)

@@ -39,15 +39,16 @@ func (r *Request) Miss(outcome Outcome) Miss {
 	return m
 }
 
-// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with theirs.
+// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with
+// theirs.
 func isOfLink(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
 }
 
-// LinkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of
-// the missing address as they are on the page; addressed is the host that the client addressed. A Referer with either host
-// is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed
-// that. A Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
+// LinkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of the
+// missing address as they are on the page; addressed is the host that the client addressed. A Referer with either
+// host is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that. A
+// Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
 // URL with a host. Anybody can forge a Referer.
 func LinkOf(referer, host, target, addressed string) Link {
 	_, from, path, ok := splitReferer(referer)
@@ -89,8 +90,8 @@ func withoutPort(authority string) string {
 	return authority
 }
 
-// sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. The request
-// and the Referer may each have a fragment.
+// sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. The
+// request and the Referer may each have a fragment.
 func sameTarget(onPage, target string) bool {
 	onPage = strings.TrimPrefix(onPage, "/")
 	target = strings.TrimPrefix(target, "/")
@@ -129,8 +130,8 @@ func appendKey(b []byte, host, path string) []byte {
 	return append(b, path...)
 }
 
-// withoutQuery returns a path without its query and fragment. On a page, a # is encoded as %23, so a path is cut there as
-// well: it may be a fragment, with a secret.
+// withoutQuery returns a path without its query and fragment. On a page, a # is encoded as %23, so a path is cut
+// there as well: it may be a fragment, with a secret.
 func withoutQuery(path string) string {
 	for _, begins := range [...]string{"?", "#", "%23"} {
 		path, _, _ = strings.Cut(path, begins)

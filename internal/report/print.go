@@ -16,8 +16,8 @@ var headings = [NumLinks][2]string{
 		"Some may work, as a wiki's do."},
 }
 
-// WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two lines for
-// each address.
+// WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two
+// lines for each address.
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""

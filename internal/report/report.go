@@ -1,6 +1,6 @@
-// Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a [Miss] at
-// a time, in memory that is bounded whatever clients send. A [Report] is what it has counted, as JSON or as text for a
-// terminal, for which a [Filter] chooses addresses.
+// Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a
+// [Miss] at a time, in memory that is bounded whatever clients send. A [Report] is what it has counted, as JSON or as
+// text for a terminal, for which a [Filter] chooses addresses.
 package report
 
 import (
@@ -51,7 +51,9 @@ var linkNames = [NumLinks]string{"own", "other", "none"}
 func (l Link) String() string { return linkNames[l] }
 
 // MarshalText implements encoding.TextMarshaler, for JSON.
-func (l Link) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+func (l Link) MarshalText() ([]byte, error) {
+	return []byte(l.String()), nil
+}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (l *Link) UnmarshalText(text []byte) error {
@@ -79,7 +81,9 @@ type Totals struct {
 	None  Total `json:"none"`
 }
 
-func (t *Totals) all() [NumLinks]*Total { return [...]*Total{&t.Own, &t.Other, &t.None} }
+func (t *Totals) all() [NumLinks]*Total {
+	return [...]*Total{&t.Own, &t.Other, &t.None}
+}
 
 // Total has the requests of one kind of link, even those for addresses that are no longer there.
 type Total struct {
