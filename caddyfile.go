@@ -166,7 +166,7 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
 		if strings.Contains(err.Error(), "unrecognized response matcher") {
 			return fmt.Errorf("keep takes the matchers header and status; "+
-			"for a path, write not_found /path/* { replace none }: %w", err)
+				"for a path, write not_found /path/* { replace none }: %w", err)
 		}
 		return fmt.Errorf("keep takes the matchers header and status: %w", err)
 	}

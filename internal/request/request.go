@@ -21,6 +21,7 @@ type Request struct {
 	Replacer     *caddy.Replacer
 	HandledError error // the error that an error route handles; nil: the request is in no error route
 
+	URI     string // what the option uri says, which is set by the handler; empty: nothing
 	Method  string
 	Accept  string
 	Referer string
@@ -108,6 +109,7 @@ func (r *Request) Asked() page.Asked {
 		Target:    orig.RequestURI,
 		Scheme:    "http",
 		Authority: r.authority,
+		URI:       r.URI,
 	}
 	if r.isHTTPS {
 		asked.Scheme = "https"
