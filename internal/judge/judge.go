@@ -84,7 +84,6 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 		j.judge404(header)
 	}
 	if j.mayBeJSON && len(first) > 0 {
-		j.mayBeJSON = false
 		text := bytes.TrimLeft(first, " \t\r\n")
 		if bytes.HasPrefix(text, []byte("{")) {
 			j.isForProgram = true
