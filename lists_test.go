@@ -97,7 +97,6 @@ func TestListsAreThoseInTheCode(t *testing.T) {
 		"the help of --why":                    {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand.Flag("why").Usage), -1), outcomes},
 		"the help of --link":                   {regexp.MustCompile(`, | or `).Split(afterColon(reportCommand.Flag("link").Usage), -1), links},
 		"the formats of internal/testcaddy":    {tested, page.Formats()},
-		"the reasons of docs/no-page.md":       {column(table(t, "docs/no-page.md", "## Why is it not shown?"), 0), judge.Reasons()},
 	} {
 		if !slices.Equal(tt.got, tt.want) {
 			t.Errorf("%s: got\n%q\nwant, as in the code,\n%q", what, tt.got, tt.want)
