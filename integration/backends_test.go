@@ -5,11 +5,13 @@ package integration
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -258,6 +260,34 @@ func TestDocumentedJqOfAccessLogs(t *testing.T) {
 		want := []string{"2", "a.test/x", "http://b.test/", "1", "a.test/two", "1", "a.test/one"}
 		return slices.Equal(got, want)
 	})
+}
+
+// TestDocumentedCrawlFindsBrokenLinks has the crawler of docs/report.md visit a site with a broken link and a missing image.
+func TestDocumentedCrawlFindsBrokenLinks(t *testing.T) {
+	root := t.TempDir()
+	page := []byte(`<a href="/about.html">About</a> <img src="/gone.png">`)
+	about := []byte(`<a href="/gone">Gone</a>`)
+	for name, content := range map[string][]byte{"index.html": page, "about.html": about} {
+		if err := os.WriteFile(filepath.Join(root, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := startReporting(t, "http://127.0.0.1:0 {\nnot_found {\nreport\n}\nroot "+root+"\nfile_server\n}")
+	line := regexp.MustCompile(`(?m)^wget .*$`).FindString(readFile(t, "../docs/report.md"))
+	crawl := strings.NewReplacer("https://www.example.com", "http://"+s.Addr, "/tmp/crawl", t.TempDir()).Replace(line)
+	out, err := exec.Command("sh", "-c", crawl).CombinedOutput()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 8 { // a page is missing
+		t.Fatalf("%s: %v\n%s", crawl, err, out)
+	}
+	got := s.report(t)
+	for _, want := range []string{
+		fmt.Sprintf("own %[1]s/gone: error; on http://%[1]s/about.html\n", s.Addr),
+		fmt.Sprintf("own %[1]s/gone.png: error; on http://%[1]s/\n", s.Addr),
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the report lacks %q:\n%s", want, got)
+		}
+	}
 }
 
 // TestCacheInFront has nginx cache an application's 404s, which are fresh for a minute: its own, and replaced ones.
