@@ -200,10 +200,6 @@ func TestDocumentedJq(t *testing.T) {
 	if got := jq(t, "redirects"); got != comments {
 		t.Errorf("redirects: got\n%swant\n%s", got, comments)
 	}
-	const address = "own\t7\thttps://b.test/\n"
-	if got := jq(t, "one address"); got != address {
-		t.Errorf("one address: got\n%swant\n%s", got, address)
-	}
 
 	rows, err := csv.NewReader(strings.NewReader(jq(t, "everything as CSV"))).ReadAll()
 	if err != nil || len(rows) != 1+len(r.Addresses) {
