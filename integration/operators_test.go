@@ -103,8 +103,15 @@ http://metrics.test:0 {
 			t.Errorf("%s: got the cause %v, want %v", url, entry["cause"], cause)
 		}
 	}
-	if pages := s.Logs.WaitFor(t, "wrote the 404 page", 9); len(pages) != 9 {
+	pages := s.Logs.WaitFor(t, "wrote the 404 page", 9)
+	if len(pages) != 9 {
 		t.Errorf("got %d entries, want one for each page", len(pages))
+	}
+	hasError := regexp.MustCompile("/(error|caught)$")
+	for _, page := range pages {
+		if want := hasError.MatchString(page["uri"].(string)); (page["error"] != nil) != want {
+			t.Errorf("got %v, want an error: %v", page, want)
+		}
 	}
 	loud := s.Logs.Select(t, func(e testcaddy.Entry) bool {
 		return e["msg"] == "NOP" || e["logger"] == "http.handlers.not_found" && e["level"] != "debug"
