@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"errors"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -56,7 +57,6 @@ type exchange struct {
 	request request.Request
 	judge   judge.Judge
 	writer  response.Writer
-	uri     string          // what the option uri says
 	site    page.SiteHeader // on entry
 }
 
@@ -65,12 +65,12 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	x.handler = h
 	x.request.Read(r)
 	if h.URI != "" { // before a rewrite changes the query that it may come in
-		x.uri = h.pages.ExpandURI(x.request.Replacer)
+		x.request.URI = h.pages.ExpandURI(x.request.Replacer)
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Judge = &x.judge
 	x.writer.DryRun = h.DryRun
-	return x.judge.Enter(&h.judge, &x.request, w.Header())
+	return x.judge.Enter(&h.rules, &x.request, w.Header())
 }
 
 // callNext calls the next handler. If its response is held, the client gets the page, even if reverse_proxy cannot copy
@@ -80,7 +80,7 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	x.handler.pages.ExpandRequestID(x.request.Replacer)
 	defer func() {
 		x.judge.Leave()
-		if x.handler.DryRun && x.judge.IsUnanswered() {
+		if x.handler.DryRun && x.judge.IsStatusZero() {
 			x.count(report.Unanswered) // now, because net/http panics over the status 0
 		}
 		if x.writer.IsHeld() {
@@ -96,37 +96,24 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 // or nil.
 func (x *exchange) answer(cause report.Outcome, err error) {
 	h := x.handler
-	if err != nil && !request.IsNotFound(err) {
+	if err != nil && !request.IsNotFound(err) && !errors.Is(err, response.ErrReplaced) {
 		// Caddy would have logged this error. The page hides it, so it is logged here.
-		h.logger.Error("handling a 404 error; sending the page", zap.Error(err))
+		h.logger.Error("sending the 404 page in place of an error", zap.Error(err))
 	}
 	x.judge.DecidePage(cause)
 	x.request.SetHandled()
 
-	asked := x.asked()
+	asked := x.request.Asked()
 	p := h.pages.Make(&asked, x.request.Replacer)
 	miss := x.miss(&asked, p.URI, cause)
-	h.counter.Inc(&miss)
-	if x.judge.ClaimCount() && h.Report {
+	h.metric.Inc(&miss)
+	isFirst := x.judge.ClaimCount() // also without report: no outer handler counts a request that got this page
+	if isFirst && h.Report {
 		report.Missed.Add(miss)
 	}
 	rep := h.pages.Represent(&p, x.request.Accept)
 	defer rep.Free()
 
-	x.setHeader(&rep, cause)
-	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
-	if asked.Method != http.MethodHead {
-		_, _ = x.writer.ResponseWriter.Write(rep.Body.Bytes()) // an error means that the client is gone
-	}
-
-	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		x.logPage(e, cause, asked.Method, p.URI, rep.Format, err)
-	}
-}
-
-// setHeader sets the header of the page. If it takes the place of a response, the fields of that stay which say nothing
-// about its body.
-func (x *exchange) setHeader(rep *page.Representation, cause report.Outcome) {
 	var site *page.SiteHeader
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
@@ -135,20 +122,29 @@ func (x *exchange) setHeader(rep *page.Representation, cause report.Outcome) {
 		}
 	}
 	rep.SetHeader(x.writer.Header(), site)
+	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
+	if asked.Method != http.MethodHead {
+		_, _ = x.writer.ResponseWriter.Write(rep.Body.Bytes()) // an error means that the client is gone
+	}
+
+	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
+		x.logPage(e, &miss, p.URI, rep.Format, err)
+	}
 }
 
 // logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
-func (x *exchange) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
+func (x *exchange) logPage(e *zapcore.CheckedEntry, m *report.Miss, uri, format string, err error) {
 	if err == nil {
 		err = x.request.HandledError
 	}
 	replaced := zap.Skip()
-	if cause == report.Response {
-		replaced = zap.String("replaced_content_type", x.writer.HeldHeader().Get("Content-Type"))
+	if m.Outcome == report.Response {
+		replacedType := x.writer.HeldHeader().Get("Content-Type")
+		replaced = zap.String("replaced_content_type", replacedType)
 	}
 	e.Write(
-		zap.Stringer("cause", cause),
-		zap.String("method", method),
+		zap.Stringer("cause", m.Outcome),
+		zap.String("method", x.request.Asked().Method),
 		zap.String("uri", uri),
 		zap.String("format", format),
 		replaced,
@@ -158,7 +154,7 @@ func (x *exchange) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method
 
 // pass logs why a 404 response has passed, and counts it. A handler inside this one that has decided logs it instead.
 func (x *exchange) pass(outcome report.Outcome) {
-	if x.judge.Reason().String() != "" {
+	if x.judge.Reason().IsOwn() {
 		if e := x.handler.logger.Check(zapcore.DebugLevel, "a 404 response passes"); e != nil {
 			x.logPassed(e)
 		}
@@ -167,11 +163,11 @@ func (x *exchange) pass(outcome report.Outcome) {
 }
 
 func (x *exchange) logPassed(e *zapcore.CheckedEntry) {
-	asked := x.asked()
+	asked, address := x.asked()
 	e.Write(
 		zap.Stringer("reason", x.judge.Reason()),
 		zap.String("method", asked.Method),
-		zap.String("uri", x.handler.pages.URI(&asked, x.request.Replacer)),
+		zap.String("uri", address),
 		zap.String("content_type", x.writer.Header().Get("Content-Type")),
 	)
 }
@@ -181,15 +177,14 @@ func (x *exchange) count(outcome report.Outcome) {
 	if !x.handler.Report || !x.judge.ClaimCount() {
 		return
 	}
-	asked := x.asked()
-	report.Missed.Add(x.miss(&asked, x.handler.pages.URI(&asked, x.request.Replacer), outcome))
+	asked, address := x.asked()
+	report.Missed.Add(x.miss(&asked, address, outcome))
 }
 
-// asked returns what the client asked for.
-func (x *exchange) asked() page.Asked {
-	asked := x.request.Asked()
-	asked.URI = x.uri
-	return asked
+// asked returns what the client asked for, and its address as on the page.
+func (x *exchange) asked() (asked page.Asked, address string) {
+	asked = x.request.Asked()
+	return asked, x.handler.pages.URI(&asked, x.request.Replacer)
 }
 
 // miss describes the request for the report. The address is the one on the page.

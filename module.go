@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -104,10 +103,10 @@ type Handler struct {
 	// gives the directives of a block the same group, so the first that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
-	pages   *page.Maker
-	judge   judge.Options
-	counter report.Pages
-	logger  *zap.Logger
+	pages  *page.Maker
+	rules  judge.Options
+	metric report.Pages
+	logger *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -120,7 +119,8 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // optionNames are the names of the options, in the order of their fields. The Caddyfile sets the group by itself.
 var optionNames = []string{
-	"message", "context_path", "base_url", "uri", "footer", "formats", "replace", "keep", "template", "report", "dry_run",
+	"message", "context_path", "base_url", "uri", "footer",
+	"formats", "replace", "keep", "template", "report", "dry_run",
 }
 
 // valueOption is an option that takes one value.
@@ -151,7 +151,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.judge = judge.Options{
+	h.rules = judge.Options{
 		Mode:   h.Replace,
 		Keep:   h.Keep,
 		Group:  h.Group,
@@ -173,7 +173,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.counter, err = report.NewPages(ctx.GetMetricsRegistry())
+	h.metric, err = report.NewPages(ctx.GetMetricsRegistry())
 	if err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
@@ -195,11 +195,12 @@ func (h *Handler) Cleanup() error {
 // checkOptions checks the options when the config loads, with global placeholders expanded.
 func (h *Handler) checkOptions() error {
 	for _, o := range h.valueOptions() {
-		value, known := *o.value, true
+		value := *o.value
+		var unknown error // a placeholder is the request's
 		if o.placeholders {
-			value, known = expandGlobal(value)
+			value, unknown = caddy.NewReplacer().ReplaceOrErr(value, false, true)
 		}
-		if *o.value == "" || !known {
+		if *o.value == "" || unknown != nil {
 			continue
 		}
 		if err := o.check(value); err != nil {
@@ -220,7 +221,7 @@ func (h *Handler) checkTogether() error {
 		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
 	}
 	for _, file := range h.Template {
-		if err := judge.CheckNoPlaceholders(file); err != nil {
+		if err := page.CheckNoPlaceholders(file); err != nil {
 			return fmt.Errorf("template: %w", err)
 		}
 	}
@@ -228,20 +229,6 @@ func (h *Handler) checkTogether() error {
 		return fmt.Errorf("template: %w", err)
 	}
 	return nil
-}
-
-// expandGlobal expands a value's placeholders. It returns false if one depends on the request.
-func expandGlobal(value string) (expanded string, ok bool) {
-	expanded, err := caddy.NewReplacer().ReplaceFunc(value, func(name string, value any) (any, error) {
-		// see caddy.NewReplacer; time is a request's
-		for _, prefix := range []string{"env.", "file.", "system."} {
-			if strings.HasPrefix(name, prefix) {
-				return value, nil
-			}
-		}
-		return nil, errors.New("not a global placeholder")
-	})
-	return expanded, err == nil
 }
 
 // samplePlaceholders returns the placeholders of a sample request, for a template.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -334,6 +335,10 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want the page: %v", name, outcome, isMissing, tt.isPage)
 		}
 
+		if j.IsStatusZero() {
+			t.Errorf("%s: it counts as the status 0", name)
+		}
+
 		// what follows makes it a response
 		if j.Body(nil, tt.exchange.header()); j.isHeld {
 			t.Errorf("%s: followed by more, it is still held", name)
@@ -438,6 +443,42 @@ func TestReasonPlaceholder(t *testing.T) {
 	enter(t, Options{}, r)
 	if got, known := r.Replacer.GetString("http.not_found.reason"); got != "" || !known {
 		t.Errorf("where no 404 came, got the reason %q, %v", got, known)
+	}
+}
+
+// TestReasonsAreDocumented looks for each reason in the table of the page that explains them.
+func TestReasonsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/no-page.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range reasonNames[reasonKeep:] {
+		if !strings.Contains(string(page), "\n| `"+name+"` |") {
+			t.Errorf("docs/no-page.md has no row for %s", name)
+		}
+	}
+}
+
+// TestCausePlaceholder has a page, no page, and a dry run, which leaves the placeholder as it is without not_found.
+func TestCausePlaceholder(t *testing.T) {
+	for name, tt := range map[string]struct {
+		options Options
+		isPage  bool
+		want    string
+		known   bool
+	}{
+		"a page":    {Options{}, true, "error", true},
+		"no page":   {Options{}, false, "", true},
+		"a dry run": {Options{DryRun: true}, false, "", false},
+	} {
+		r := exchange{}.request()
+		j := enter(t, tt.options, r)
+		if tt.isPage {
+			j.DecidePage(report.Error)
+		}
+		if got, known := r.Replacer.GetString("http.not_found.cause"); got != tt.want || known != tt.known {
+			t.Errorf("%s: got %q, known: %v", name, got, known)
+		}
 	}
 }
 
