@@ -199,7 +199,7 @@ func TestInErrorRoutes(t *testing.T) {
 	}
 	t.Run("the dead backend is logged", func(t *testing.T) {
 		s.Get(t, "http://"+hosts["a dead backend"]+"/404")
-		entry := s.Logs.WaitFor(t, "handling a 404 error; sending the page", 1)[0]
+		entry := s.Logs.WaitFor(t, "sending the 404 page in place of an error", 1)[0]
 		if text, _ := entry["error"].(string); entry["level"] != "error" || !strings.Contains(text, "connection refused") {
 			t.Errorf("got the log entry %v, want an error that says what became of the backend", entry)
 		}
