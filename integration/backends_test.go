@@ -78,7 +78,7 @@ require("http").createServer((req, res) => {
 
 // TestErrorServiceOfNginx runs the example's nginx.conf and Caddyfile. The page shows the visitor's address and method.
 func TestErrorServiceOfNginx(t *testing.T) {
-	const example = "../examples/error-service/"
+	const example = "../examples/proxies/"
 	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/hello":
@@ -97,7 +97,7 @@ func TestErrorServiceOfNginx(t *testing.T) {
 	// nginx, and a Caddy that trusts some proxies
 	start := func(t *testing.T, proxies string) (nginx, query, header *testcaddy.Client) {
 		queryPort, headerPort := testcaddy.FreePort(t), testcaddy.FreePort(t)
-		options, sites, ok := strings.Cut(edited(t, example+"Caddyfile", ":8080 ", "http://:"+queryPort+" ", ":8081 ", "http://:"+headerPort+" ", ":8082 ", "http://:0 ", "remote_ip private_ranges", "remote_ip "+proxies), "\n}\n")
+		options, sites, ok := strings.Cut(edited(t, example+"Caddyfile", ":8080 ", "http://:"+queryPort+" ", ":8081 ", "http://:"+headerPort+" ", ":8082 ", "http://:0 ", ":8090 ", "http://a.test:0 ", ":8091 ", "http://b.test:0 ", "remote_ip private_ranges", "remote_ip "+proxies), "\n}\n")
 		_, options, _ = strings.Cut(options, "\n{\n")
 		if !ok || !strings.Contains(options, "trusted_proxies") {
 			t.Fatalf("the Caddyfile has the options %q", options)
