@@ -55,7 +55,8 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	if h.IsNamedRoute() {
 		// Caddy merges routes without a matcher and a route group. If one route is left, a named route keeps only its
 		// first handler. An empty route with a group does not merge.
-		values = append(values, httpcaddyfile.ConfigValue{Class: "route", Value: caddyhttp.Route{Group: nf.Group}})
+		empty := caddyhttp.Route{Group: nf.Group}
+		values = append(values, httpcaddyfile.ConfigValue{Class: "route", Value: empty})
 	}
 	return values, nil
 }
@@ -67,14 +68,16 @@ func isPageFile(matcher string) bool {
 	return isExact && isHTML
 }
 
-// groupOf returns the name of a directive's block. A block is identified by its BlockState map: each nested block has
-// its own copy. All sites share one, because a request is for one site. BlockState itself does not hold the name,
-// because nested blocks would inherit it.
+// groupOf returns the name of a directive's block, for the handlers of which only the first that matches takes effect.
+// Caddy's own route groups do the same, but cost each proxied request 1.3 to 1.9 %, and silence a named route that is
+// invoked twice. A block is identified by its BlockState map, which each nested block has as a copy of its own. All
+// sites share one name, because a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
+	address := reflect.ValueOf(h.BlockState).Pointer()
 	blocks, _ := h.State[key].([]map[string]any) // kept, so that no other map gets its address
 	i := slices.IndexFunc(blocks, func(block map[string]any) bool {
-		return reflect.ValueOf(block).Pointer() == reflect.ValueOf(h.BlockState).Pointer()
+		return reflect.ValueOf(block).Pointer() == address
 	})
 	if i < 0 {
 		i = len(blocks)
@@ -103,8 +106,8 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    dry_run
 //	}
 //
-// Every option is optional, and may be given once. keep may be given several times: one match is enough. template may be
-// given once for each format.
+// Every option is optional, and may be given once. keep may be given several times: one match is enough. template may
+// be given once for each format.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
 	if d.NextArg() {
@@ -162,7 +165,8 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	matchers := make(map[string]caddyhttp.ResponseMatcher)
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
 		if strings.Contains(err.Error(), "unrecognized response matcher") {
-			return fmt.Errorf("keep takes the matchers header and status; for a path, write not_found /path/* { replace none }: %w", err)
+			return fmt.Errorf("keep takes the matchers header and status; "+
+				"for a path, write not_found /path/* { replace none }: %w", err)
 		}
 		return fmt.Errorf("keep takes the matchers header and status: %w", err)
 	}
@@ -180,7 +184,8 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 func newHandler(options [][]string) (any, error) {
 	h := new(Handler)
 	for _, option := range options {
-		if err := h.setOption(option[0], option[1:]); err != nil {
+		name, args := option[0], option[1:]
+		if err := h.setOption(name, args); err != nil {
 			return nil, err
 		}
 	}
@@ -210,8 +215,8 @@ func (h *Handler) setOption(name string, args []string) error {
 }
 
 func errUnknown(name string) error {
-	return fmt.Errorf("unknown option '%s'; the options are %s; if it is a directive of the site, a } is missing before it",
-		name, strings.Join(optionNames, ", "))
+	return fmt.Errorf("unknown option '%s'; the options are %s; "+
+		"if it is a directive of the site, a } is missing before it", name, strings.Join(optionNames, ", "))
 }
 
 // addTemplate adds a template: a file, perhaps after its format. caddy adapt does not read the file.
@@ -256,12 +261,11 @@ func checkFlag(name string, args []string) error {
 
 func (h *Handler) setValue(o *valueOption, args []string) error {
 	switch {
-	case len(args) > 1 && o.name != "replace":
-		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
 	case len(args) > 1:
-		return fmt.Errorf("option '%s' takes one argument, not %d", o.name, len(args))
+		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
 	case len(args) == 0:
-		return fmt.Errorf("option '%s' takes one argument, not 0; {$NAME} is none if the variable is empty or not set", o.name)
+		return fmt.Errorf("option '%s' takes one argument, not 0; "+
+			"{$NAME} is none if the variable is empty or not set", o.name)
 	case args[0] == "" && o.name != "context_path":
 		// JSON omits an empty value, and only for the root context that means the same
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", o.name)

@@ -60,7 +60,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0; {$NAME} is none if the variable is empty or not set, at Testfile:3"},
 		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem, xml, at Testfile:2"},
 		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces, at Testfile:2"},
-		"surplus mode":      {input: "not_found {\nreplace pages all\n}", err: "option 'replace' takes one argument, not 2, at Testfile:2"},
+		"surplus mode":      {input: "not_found {\nreplace pages all\n}", err: "option 'replace' takes one argument, not 2; quote a value that has spaces, at Testfile:2"},
 		"template unused":   {input: "not_found {\ntemplate 404.html\nformats json text\nreport\n}", err: "template: the format html is not on offer; the formats are json, text, at Testfile:3"},
 		"formats first":     {input: "not_found {\nformats text\nreport\ntemplate json 404\n}", err: "template: the format json is not on offer; the formats are text, at Testfile:4"},
 		"no file":           {input: "not_found {\ntemplate json\n}", err: "template json needs a file; for a file of that name, write ./json, at Testfile:2"},

@@ -323,6 +323,9 @@ func FuzzHandler(f *testing.F) {
 			return
 		}
 		isBug := without.panic != nil && without.panic != http.ErrAbortHandler // what was held is lost with it
+		if isBug && one.panic != without.panic {
+			t.Errorf("got the panic %v, want %v", one.panic, without.panic)
+		}
 		if !without.reachedEnd && !isBug {
 			wantTheirs(t, one, without)
 		}

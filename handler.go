@@ -56,7 +56,6 @@ type exchange struct {
 	request request.Request
 	judge   judge.Judge
 	writer  response.Writer
-	uri     string          // what the option uri says
 	site    page.SiteHeader // on entry
 }
 
@@ -65,7 +64,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	x.handler = h
 	x.request.Read(r)
 	if h.URI != "" { // before a rewrite changes the query that it may come in
-		x.uri = h.pages.ExpandURI(x.request.Replacer)
+		x.request.URI = h.pages.ExpandURI(x.request.Replacer)
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Judge = &x.judge
@@ -103,7 +102,7 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	x.judge.DecidePage(cause)
 	x.request.SetHandled()
 
-	asked := x.asked()
+	asked := x.request.Asked()
 	p := h.pages.Make(&asked, x.request.Replacer)
 	miss := x.miss(&asked, p.URI, cause)
 	h.counter.Inc(&miss)
@@ -113,20 +112,6 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	rep := h.pages.Represent(&p, x.request.Accept)
 	defer rep.Free()
 
-	x.setHeader(&rep, cause)
-	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
-	if asked.Method != http.MethodHead {
-		_, _ = x.writer.ResponseWriter.Write(rep.Body.Bytes()) // an error means that the client is gone
-	}
-
-	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		x.logPage(e, cause, asked.Method, p.URI, rep.Format, err)
-	}
-}
-
-// setHeader sets the header of the page. If it takes the place of a response, the fields of that stay which say nothing
-// about its body.
-func (x *exchange) setHeader(rep *page.Representation, cause report.Outcome) {
 	var site *page.SiteHeader
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
@@ -135,20 +120,29 @@ func (x *exchange) setHeader(rep *page.Representation, cause report.Outcome) {
 		}
 	}
 	rep.SetHeader(x.writer.Header(), site)
+	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
+	if asked.Method != http.MethodHead {
+		_, _ = x.writer.ResponseWriter.Write(rep.Body.Bytes()) // an error means that the client is gone
+	}
+
+	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
+		x.logPage(e, &miss, p.URI, rep.Format, err)
+	}
 }
 
 // logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
-func (x *exchange) logPage(e *zapcore.CheckedEntry, cause report.Outcome, method, uri, format string, err error) {
+func (x *exchange) logPage(e *zapcore.CheckedEntry, m *report.Miss, uri, format string, err error) {
 	if err == nil {
 		err = x.request.HandledError
 	}
 	replaced := zap.Skip()
-	if cause == report.Response {
-		replaced = zap.String("replaced_content_type", x.writer.HeldHeader().Get("Content-Type"))
+	if m.Outcome == report.Response {
+		replacedType := x.writer.HeldHeader().Get("Content-Type")
+		replaced = zap.String("replaced_content_type", replacedType)
 	}
 	e.Write(
-		zap.Stringer("cause", cause),
-		zap.String("method", method),
+		zap.Stringer("cause", m.Outcome),
+		zap.String("method", x.request.Asked().Method),
 		zap.String("uri", uri),
 		zap.String("format", format),
 		replaced,
@@ -167,11 +161,11 @@ func (x *exchange) pass(outcome report.Outcome) {
 }
 
 func (x *exchange) logPassed(e *zapcore.CheckedEntry) {
-	asked := x.asked()
+	asked, address := x.asked()
 	e.Write(
 		zap.Stringer("reason", x.judge.Reason()),
 		zap.String("method", asked.Method),
-		zap.String("uri", x.handler.pages.URI(&asked, x.request.Replacer)),
+		zap.String("uri", address),
 		zap.String("content_type", x.writer.Header().Get("Content-Type")),
 	)
 }
@@ -181,15 +175,14 @@ func (x *exchange) count(outcome report.Outcome) {
 	if !x.handler.Report || !x.judge.ClaimCount() {
 		return
 	}
-	asked := x.asked()
-	report.Missed.Add(x.miss(&asked, x.handler.pages.URI(&asked, x.request.Replacer), outcome))
+	asked, address := x.asked()
+	report.Missed.Add(x.miss(&asked, address, outcome))
 }
 
-// asked returns what the client asked for.
-func (x *exchange) asked() page.Asked {
-	asked := x.request.Asked()
-	asked.URI = x.uri
-	return asked
+// asked returns what the client asked for, and its address as on the page.
+func (x *exchange) asked() (asked page.Asked, address string) {
+	asked = x.request.Asked()
+	return asked, x.handler.pages.URI(&asked, x.request.Replacer)
 }
 
 // miss describes the request for the report. The address is the one on the page.

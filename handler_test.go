@@ -208,6 +208,60 @@ func TestLogSaysWhatHappened(t *testing.T) {
 	}
 }
 
+// TestEmptyWriteTakesEffectAtTheEnd has a handler write nothing, for which deferred header operations wait.
+func TestEmptyWriteTakesEffectAtTheEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want int // writes to the writer below
+	}{
+		"nothing follows":  {nil, 1},
+		"an error follows": {caddyhttp.Error(http.StatusGone, nil), 0},
+	} {
+		w := &countingWriter{ResponseWriter: httptest.NewRecorder()}
+		_ = serve(provision(t, &Handler{}), w, "GET", "/x", func(w http.ResponseWriter, _ *http.Request) error {
+			_, _ = w.Write(nil)
+			return tt.err
+		})
+		if w.writes != tt.want {
+			t.Errorf("%s: got %d writes, want %d", name, w.writes, tt.want)
+		}
+	}
+}
+
+type countingWriter struct {
+	http.ResponseWriter
+	writes int
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	w.writes++
+	return w.ResponseWriter.Write(p)
+}
+
+// TestLogNamesTheErrorThatThePageAnswers has an error of the next handler, and one that an error route handles.
+func TestLogNamesTheErrorThatThePageAnswers(t *testing.T) {
+	handled := caddyhttp.Error(http.StatusNotFound, errors.New("handled"))
+	for name, tt := range map[string]struct {
+		next caddyhttp.HandlerFunc
+		want error
+	}{
+		"the end of an error route": {testcaddy.EndOfChain, handled},
+		"an error in it":            {failWith(errMissing), errMissing},
+	} {
+		h := provision(t, &Handler{})
+		logs := observe(h)
+		w := httptest.NewRecorder()
+		r := prepare(w, httptest.NewRequest("GET", ourPage, nil))
+		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, error(handled)))
+		if err := h.ServeHTTP(w, r, tt.next); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := logs.All()[0].ContextMap()["error"]; got != tt.want.Error() {
+			t.Errorf("%s: got the error %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
 // TestErrorThatThePageHidesIsLogged has a handler return an error in an error route, or after it has written a 404
 // response. Without the page, Caddy would log it.
 func TestErrorThatThePageHidesIsLogged(t *testing.T) {

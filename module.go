@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -120,7 +119,8 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // optionNames are the names of the options, in the order of their fields. The Caddyfile sets the group by itself.
 var optionNames = []string{
-	"message", "context_path", "base_url", "uri", "footer", "formats", "replace", "keep", "template", "report", "dry_run",
+	"message", "context_path", "base_url", "uri", "footer",
+	"formats", "replace", "keep", "template", "report", "dry_run",
 }
 
 // valueOption is an option that takes one value.
@@ -195,11 +195,12 @@ func (h *Handler) Cleanup() error {
 // checkOptions checks the options when the config loads, with global placeholders expanded.
 func (h *Handler) checkOptions() error {
 	for _, o := range h.valueOptions() {
-		value, known := *o.value, true
+		value := *o.value
+		var needsRequest error
 		if o.placeholders {
-			value, known = expandGlobal(value)
+			value, needsRequest = caddy.NewReplacer().ReplaceOrErr(value, false, true)
 		}
-		if *o.value == "" || !known {
+		if *o.value == "" || needsRequest != nil {
 			continue
 		}
 		if err := o.check(value); err != nil {
@@ -228,20 +229,6 @@ func (h *Handler) checkTogether() error {
 		return fmt.Errorf("template: %w", err)
 	}
 	return nil
-}
-
-// expandGlobal expands a value's placeholders. It returns false if one depends on the request.
-func expandGlobal(value string) (expanded string, ok bool) {
-	expanded, err := caddy.NewReplacer().ReplaceFunc(value, func(name string, value any) (any, error) {
-		// see caddy.NewReplacer; time is a request's
-		for _, prefix := range []string{"env.", "file.", "system."} {
-			if strings.HasPrefix(name, prefix) {
-				return value, nil
-			}
-		}
-		return nil, errors.New("not a global placeholder")
-	})
-	return expanded, err == nil
 }
 
 // samplePlaceholders returns the placeholders of a sample request, for a template.

@@ -18,7 +18,7 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 		"{env.NOT_FOUND_TEST_VALUE}":                    `"ftp://a.test/\a"`,
 		"{env.NOT_FOUND_TEST_VALUE}{http.request.host}": "",
 		"{env.NOT_FOUND_TEST_VALUE}{unknown}":           "",
-		"{env.NOT_FOUND_TEST_VALUE}{time.now.year}":     "",
+		"{env.NOT_FOUND_TEST_VALUE}{time.now.year}":     `"ftp://a.test/\a2`,
 		"{file." + file + "}":                           `"two\nlines"`,
 		"\x07{system.os}{system.slash}":                 `"\a`,
 		"\x07\\{http.request.host\\}":                   `"\a{http.request.host}"`, // it has no placeholder

@@ -66,11 +66,13 @@ signal to stop ends every exchange within 5 seconds.
 			flags.String("uri", "", "The address on the page, by placeholders of what another proxy sends")
 			flags.String("footer", "", "The last line of the page")
 			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
-			flags.StringArray("template", nil, "A template file for the HTML representation, or for another, as in json=404.json")
+			flags.StringArray("template", nil,
+				"A template file for the HTML representation, or for another, as in json=404.json")
 			flags.StringSlice("trusted-proxies", nil, "The IP ranges of proxies whose X-Forwarded-* header fields count")
 			flags.String("health-path", "", "The path of readiness and liveness probes, which get an empty 200")
 			flags.Bool("report", false, "Report which addresses are missed, on the admin API")
-			flags.String("admin", caddy.DefaultAdminListen, "The address of the admin API, as in unix//run/not-found.sock; only with --report")
+			flags.String("admin", caddy.DefaultAdminListen,
+				"The address of the admin API, as in unix//run/not-found.sock; only with --report")
 			flags.Bool("access-log", false, "Enable the access log")
 			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -94,8 +96,8 @@ signal to stop ends every exchange within 5 seconds.
 	})
 }
 
-// A client that stalls in its request gets its page after readTimeout. A stalled client delays the exit of the process by
-// gracePeriod, less than `docker stop` and Kubernetes wait.
+// A client that stalls in its request gets its page after readTimeout. A stalled client delays the exit of the
+// process by gracePeriod, less than `docker stop` and Kubernetes wait.
 const (
 	readTimeout = 10 * time.Second
 	gracePeriod = 5 * time.Second
@@ -129,7 +131,8 @@ func checkUnused(flag, address, instead string) error {
 		return nil
 	}
 	conn.Close()
-	return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s", flag, address, instead)
+	return fmt.Errorf("%s: at %s, something answers already, such as another Caddy; use another address, as in %s",
+		flag, address, instead)
 }
 
 // configOf returns the config of a server that answers every request with the page.

@@ -1,13 +1,10 @@
 package command
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -80,7 +77,7 @@ func printReport(fl caddycmd.Flags) error {
 	if err != nil {
 		return err
 	}
-	r, err := askReport(address, 10*time.Second)
+	r, err := askReport(address)
 	if err != nil {
 		return err
 	}
@@ -130,59 +127,41 @@ func adminAddress(fl caddycmd.Flags) (string, error) {
 // maxReport is how many bytes of an answer are read. Three full tables have 3 MiB.
 const maxReport = 8 << 20
 
-// askReport returns the report of a running Caddy, which has to answer within a limit. [caddycmd.AdminAPIRequest] follows
-// redirects, and waits without end.
-func askReport(address string, limit time.Duration) (r report.Report, err error) {
-	const another = "name another one with --address, or the config file that has it with --config"
-	addr, err := caddy.ParseNetworkAddress(address)
-	origin := "http://127.0.0.1" // any host will do for a Unix socket
-	if !addr.IsUnixNetwork() {
-		origin = "http://" + addr.JoinHostPort(0)
-	}
-	req, notURL := http.NewRequest(http.MethodGet, origin+report.Path, nil)
-	if err != nil || notURL != nil || addr.PortRangeSize() > 1 {
-		return r, fmt.Errorf("%q is not the address of an admin API; %s", address, another)
-	}
-	if !addr.IsUnixNetwork() {
-		req.Header.Set("Origin", origin) // for enforce_origin
-	}
-
-	client := http.Client{
-		Timeout:       limit,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(addr, limit) }},
-	}
-	resp, err := client.Do(req)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return r, fmt.Errorf("asking the admin API at %s: no answer for %s", address, limit)
-	case errors.Is(err, fs.ErrPermission):
-		return r, fmt.Errorf("this user may not open the admin API at %s; run it as root, or as Caddy's user", address)
-	case err != nil:
-		return r, fmt.Errorf("no admin API answers at %s (%s); start Caddy, or %s", address, report.Printable(errors.Unwrap(err).Error()), another)
+// askReport returns the report of a running Caddy.
+func askReport(address string) (r report.Report, err error) {
+	resp, err := caddycmd.AdminAPIRequest(address, http.MethodGet, report.Path, nil, nil)
+	if err != nil {
+		return r, explain(address, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusOK {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxReport))
-		if err == nil {
-			r, err = report.Parse(body)
-		}
-		if err != nil {
-			err = fmt.Errorf("reading the answer of %s: %w", address, err)
-		}
-		return r, err
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReport))
+	if err == nil {
+		r, err = report.Parse(body)
 	}
+	if err != nil {
+		return r, fmt.Errorf("reading the answer of %s: %w", address, err)
+	}
+	return r, nil
+}
 
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // what was read says enough
-	var answer caddy.APIError
-	if json.Unmarshal(body, &answer) == nil && answer.Message != "" {
-		return r, fmt.Errorf("the admin API at %s: %s", address, report.Printable(answer.Message))
+// explain says what to do about an error of Caddy's, which may have anything that another server answers.
+func explain(address string, err error) error {
+	const another = "name another one with --address, or the config file that has it with --config"
+	text := report.Printable(err.Error())
+	isOfNotFound := strings.Contains(text, "no not_found handler")
+	switch {
+	case strings.Contains(text, "permission denied"):
+		return fmt.Errorf("this user may not open the admin API at %s; run it as root, or as Caddy's user", address)
+	case strings.HasPrefix(text, "invalid admin address"):
+		return fmt.Errorf("%q is not the address of an admin API; %s", address, another)
+	case strings.HasPrefix(text, "performing request: "):
+		return fmt.Errorf("no admin API answers at %s (%s); start Caddy, or %s", address, text, another)
+	case strings.Contains(text, "HTTP 404") && !isOfNotFound:
+		return fmt.Errorf("the server at %s is not a Caddy with not_found (%s); "+
+			"run the one that has the module, or %s", address, text, another)
+	default:
+		return fmt.Errorf("asking the admin API at %s: %s", address, text)
 	}
-	why := report.Printable(fmt.Sprintf("HTTP %d: %s", resp.StatusCode, bytes.TrimSpace(body)))
-	if resp.StatusCode == http.StatusNotFound {
-		return r, fmt.Errorf("the server at %s is not a Caddy with not_found (%s); run the one that has the module, or %s", address, why, another)
-	}
-	return r, fmt.Errorf("asking the admin API at %s: %s", address, why)
 }
 
 // parseAddress parses the address of a flag as Caddy does. It refuses a URL, and an address without a port.
@@ -192,7 +171,8 @@ func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
 		return addr, fmt.Errorf("%s: %q is not an address: %w", flag, s, err)
 	}
 	_, _, port, _ := caddy.SplitNetworkAddress(s)
-	if strings.Contains(s, "://") || port == "" && !addr.IsUnixNetwork() && !addr.IsFdNetwork() {
+	needsPort := !addr.IsUnixNetwork() && !addr.IsFdNetwork()
+	if strings.Contains(s, "://") || needsPort && port == "" {
 		return addr, fmt.Errorf("%s: %q is not an address; write it as host:port, or as in unix//run/caddy.sock", flag, s)
 	}
 	return addr, nil

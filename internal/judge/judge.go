@@ -84,8 +84,8 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 		j.judge404(header)
 	}
 	if j.mayBeJSON && len(first) > 0 {
-		j.mayBeJSON = false
-		if bytes.HasPrefix(bytes.TrimLeft(first, " \t\r\n"), []byte("{")) {
+		text := bytes.TrimLeft(first, " \t\r\n")
+		if bytes.HasPrefix(text, []byte("{")) {
 			j.isForProgram = true
 			j.pass(reasonJSON)
 		}
@@ -229,10 +229,14 @@ func (j *Judge) Decide(err error, hasAnswered bool) (outcome report.Outcome, isM
 }
 
 // DecidePage stores that the page is sent, and why.
-func (j *Judge) DecidePage(cause report.Outcome) { j.shared.decide(cause, noReason) }
+func (j *Judge) DecidePage(cause report.Outcome) {
+	j.shared.decide(cause, noReason)
+}
 
 // IsUnanswered reports whether the status 0 came, which net/http panics over.
-func (j *Judge) IsUnanswered() bool { return j.isHeld && j.cause == report.Unanswered }
+func (j *Judge) IsUnanswered() bool {
+	return j.isHeld && j.cause == report.Unanswered
+}
 
 // ClaimCount has the caller count the request in the report. It returns false if another handler has claimed it.
 func (j *Judge) ClaimCount() bool { return j.shared.claimCount() }

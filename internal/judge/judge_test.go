@@ -334,6 +334,10 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want the page: %v", name, outcome, isMissing, tt.isPage)
 		}
 
+		if j.IsUnanswered() {
+			t.Errorf("%s: it counts as the status 0", name)
+		}
+
 		// what follows makes it a response
 		if j.Body(nil, tt.exchange.header()); j.isHeld {
 			t.Errorf("%s: followed by more, it is still held", name)
@@ -438,6 +442,29 @@ func TestReasonPlaceholder(t *testing.T) {
 	enter(t, Options{}, r)
 	if got, known := r.Replacer.GetString("http.not_found.reason"); got != "" || !known {
 		t.Errorf("where no 404 came, got the reason %q, %v", got, known)
+	}
+}
+
+// TestCausePlaceholder has a page, no page, and a dry run, which leaves the placeholder as it is without not_found.
+func TestCausePlaceholder(t *testing.T) {
+	for name, tt := range map[string]struct {
+		options Options
+		isPage  bool
+		want    string
+		known   bool
+	}{
+		"a page":    {Options{}, true, "error", true},
+		"no page":   {Options{}, false, "", true},
+		"a dry run": {Options{DryRun: true}, false, "", false},
+	} {
+		r := exchange{}.request()
+		j := enter(t, tt.options, r)
+		if tt.isPage {
+			j.DecidePage(report.Error)
+		}
+		if got, known := r.Replacer.GetString("http.not_found.cause"); got != tt.want || known != tt.known {
+			t.Errorf("%s: got %q, known: %v", name, got, known)
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ type Asked struct {
 // ExpandURI expands the option uri, for Asked.
 func (m *Maker) ExpandURI(placeholders Placeholders) string { return m.uri.of(placeholders) }
 
-// URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one. What is
-// valid in it stays as it was sent; the rest is percent-encoded.
+// URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one.
+// What is valid in it stays as it was sent; the rest is percent-encoded.
 func (m *Maker) URI(asked *Asked, placeholders Placeholders) string {
 	scheme, authority, target, ok := splitURI(asked.URI)
 	if !ok {
@@ -76,7 +76,8 @@ func splitTarget(method, target string) (scheme, authority, rest string) {
 		return scheme, authority, rest
 	}
 	scheme, rest, _ = strings.Cut(target, ":")
-	if at := strings.LastIndexByte(rest[:strings.IndexAny(rest+"?", "?#")], '@'); at >= 0 {
+	path := rest[:strings.IndexAny(rest+"?", "?#")]
+	if at := strings.LastIndexByte(path, '@'); at >= 0 {
 		rest = strings.TrimLeft(rest[at+1:], "/") // two of them would begin an authority
 	}
 	return scheme, "", rest

@@ -263,8 +263,8 @@ func escapeJSON(b *bytes.Buffer, s string) {
 	_, _ = jsonEscaper.WriteString(b, s)
 }
 
-// markdownEscaper escapes a line of text so that nothing in it is markup, neither in CommonMark nor in common extensions:
-// strikethrough, tables, math, emoji, mentions, and autolinks such as www.a.test.
+// markdownEscaper escapes a line of text so that nothing in it is markup, neither in CommonMark nor in common
+// extensions: strikethrough, tables, math, emoji, mentions, and autolinks such as www.a.test.
 var markdownEscaper = func() *strings.Replacer {
 	pairs := []string{"w.", `w\.`, "W.", `W\.`}
 	for c := range strings.SplitSeq("\\`*_[]{}<>#!&~|^=$:@", "") {
@@ -273,15 +273,22 @@ var markdownEscaper = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character reference.
+// escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character
+// reference.
 func escapeMarkdown(b *bytes.Buffer, s string) {
-	afterNumber := strings.TrimLeft(s, "0123456789")
-	isNumbered := afterNumber != s && strings.IndexAny(afterNumber, ".)") == 0
-	if isNumbered || strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-") {
+	if s != "" && s[0] <= '9' && marksItem(s) {
 		b.WriteString("&#" + strconv.Itoa(int(s[0])) + ";")
 		s = s[1:]
 	}
 	_, _ = markdownEscaper.WriteString(b, s)
+}
+
+func marksItem(s string) bool {
+	if s[0] == '+' || s[0] == '-' {
+		return true
+	}
+	afterNumber := strings.TrimLeft(s, "0123456789")
+	return afterNumber != s && strings.IndexAny(afterNumber, ".)") == 0
 }
 
 // writeAutolink writes an address as <address>, if CommonMark allows it (section 6.5). One that is not of the web could

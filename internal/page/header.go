@@ -1,7 +1,6 @@
 package page
 
 import (
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,10 +38,14 @@ func (s *SiteHeader) restore(header http.Header) {
 	}
 }
 
-// SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields are
-// restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's.
+// SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields
+// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's.
 func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
-	maps.DeleteFunc(header, func(field string, _ []string) bool { return describesBody(field) })
+	for field := range header {
+		if describesBody(field) {
+			delete(header, field)
+		}
+	}
 	if site != nil {
 		site.restore(header)
 	}
@@ -51,7 +54,8 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	values := make([]string, 0, 6)
 	set := func(field, value string) {
 		values = append(values, value)
-		header[field] = values[len(values)-1 : len(values) : len(values)]
+		n := len(values)
+		header[field] = values[n-1 : n : n]
 	}
 
 	set("Content-Type", r.ContentType)
@@ -95,7 +99,10 @@ func describesBody(field string) bool {
 		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url":
 		return true
 	}
-	return strings.HasPrefix(field, "Content-") || strings.HasSuffix(field, "-Cache-Control") ||
-		strings.HasPrefix(field, "X-Accel-") || strings.HasPrefix(field, "X-Sendfile") || strings.HasPrefix(field, "Grpc-") ||
-		strings.HasPrefix(field, http.TrailerPrefix)
+	for _, prefix := range []string{"Content-", "X-Accel-", "X-Sendfile", "Grpc-", http.TrailerPrefix} {
+		if strings.HasPrefix(field, prefix) {
+			return true
+		}
+	}
+	return strings.HasSuffix(field, "-Cache-Control")
 }

@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -42,9 +41,13 @@ func CheckContextPath(s string) error {
 		return fmt.Errorf("%q is a matcher, and context_path is a path; write it as in %q", s, "/app")
 	}
 	if encoded := uri.EncodePath(s); encoded != s {
-		return fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, encoded)
+		return errBytes(s, encoded)
 	}
 	return nil
+}
+
+func errBytes(s, encoded string) error {
+	return fmt.Errorf("%q has characters that cannot stand there; percent-encode them, as in %q", s, encoded)
 }
 
 // cleanContextPath makes any text a context path, without a trailing slash.
@@ -69,13 +72,10 @@ func CheckBaseURL(s string) error {
 	case strings.ContainsAny(s, "?#"):
 		return fmt.Errorf("%q has a query or a fragment; leave it out", s)
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("%q has the port %s; a port is a number from 1 to 65535", s, port)
-		}
-	}
-	if path := u.EscapedPath(); uri.EncodePath(path) != path || !strings.HasSuffix(s, path) {
-		return fmt.Errorf("%q has characters that the path of a URL cannot have; percent-encode them, as in %q", s, u.Scheme+"://"+u.Host+uri.EncodePath(path))
+	path := u.EscapedPath()
+	encoded := uri.EncodePath(path)
+	if encoded != path || !strings.HasSuffix(s, path) {
+		return errBytes(s, u.Scheme+"://"+u.Host+encoded)
 	}
 	return nil
 }
@@ -97,13 +97,14 @@ func CheckURI(s string) error {
 			return err
 		}
 	} else if !strings.HasPrefix(s, "/") {
-		return fmt.Errorf("%q is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}", s)
+		return fmt.Errorf("%q is neither a path nor an absolute http or https URL; "+
+			"write it as in {http.request.header.X-Original-URI}", s)
 	}
 	if strings.Contains(s, "#") {
 		return fmt.Errorf("%q has a fragment, which no client sends; leave it out", s)
 	}
 	if encoded := uri.EncodeTarget(target); encoded != target {
-		return fmt.Errorf("%q has characters that a URL cannot have; percent-encode them, as in %q", s, strings.TrimSuffix(s, target)+encoded)
+		return errBytes(s, strings.TrimSuffix(s, target)+encoded)
 	}
 	return nil
 }
@@ -130,5 +131,5 @@ func cleanLine(s string) string {
 
 // isNotLineText reports whether r ends a line, or is a control character or another one that XML cannot hold.
 func isNotLineText(r rune) bool {
-	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFFFE' || r == '\uFFFF'
+	return unicode.IsControl(r) || strings.ContainsRune("\u2028\u2029\uFFFE\uFFFF", r)
 }

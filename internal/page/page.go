@@ -57,10 +57,11 @@ type Page struct {
 	escaped      *format // whose escaping the texts have; nil: none
 }
 
-// Placeholder returns the value of one of Caddy's placeholders, for a template. An unknown one is empty. Braces around the
-// name are dropped.
+// Placeholder returns the value of one of Caddy's placeholders, for a template. An unknown one is empty. Braces
+// around the name are dropped.
 func (pg Page) Placeholder(name string) string {
-	value, _ := pg.placeholders.GetString(strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}"))
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
+	value, _ := pg.placeholders.GetString(name)
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	if pg.escaped == nil {
 		return value
@@ -136,8 +137,8 @@ func (m *Maker) Close() {
 // requestID is the placeholder that Caddy writes to the variables of a request when it is first expanded.
 const requestID = "http.request.uuid"
 
-// ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a dial to
-// an upstream may outlive the response, and reads the variables meanwhile.
+// ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a
+// dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
 	if m.showsRequestID || slices.ContainsFunc(m.templates, (*fileTemplate).showsRequestID) {
 		placeholders.GetString(requestID)
@@ -158,7 +159,8 @@ func (m *Maker) heading(method string, placeholders Placeholders) string {
 		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
 	}
 	// missing.html for every unknown address: the message speaks for the application
-	return headingStart + "No endpoint " + uri.Encode(method, &tokenBytes) + " " + m.contextPath.of(placeholders) + "/missing.html."
+	missing := m.contextPath.of(placeholders) + "/missing.html"
+	return headingStart + "No endpoint " + uri.Encode(method, &tokenBytes) + " " + missing + "."
 }
 
 // Make makes the page for what was asked.

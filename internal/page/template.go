@@ -25,8 +25,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// fileTemplate is a template that the user wrote. It is read again when its file has changed. The handlers that name the
-// same file and format share it, also those of the next config. So it has nothing of a handler, such as a logger.
+// fileTemplate is a template that the user wrote. It is read again when its file has changed. The handlers that name
+// the same file and format share it, also those of the next config. So it has nothing of a handler, such as a logger.
 type fileTemplate struct {
 	key    templateKey
 	format *format
@@ -59,9 +59,9 @@ var pool = caddy.NewUsagePool()
 // pause is the time from one look at a file to the next.
 const pause = time.Second
 
-// takeTemplate returns the template of a file, for a Maker that gives it back. A file that no config uses and that cannot
-// be used is an error on a reload. At a start, it is logged, because nobody may be there to correct it, and the built-in
-// page is sent meanwhile.
+// takeTemplate returns the template of a file, for a Maker that gives it back. A file that no config uses and that
+// cannot be used is an error on a reload. At a start, it is logged, because nobody may be there to correct it, and
+// the built-in page is sent meanwhile.
 func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger) (*fileTemplate, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -152,8 +152,8 @@ func (t *fileTemplate) log(logger *zap.Logger) {
 	}
 }
 
-// load reads the file, and uses it if it is valid. It reports whether the text or the error is another than before. Time
-// and size do not tell: after a chmod, the file cannot be read, and has both.
+// load reads the file, and uses it if it is valid. It reports whether the text or the error is another than before.
+// Time and size do not tell: after a chmod, the file cannot be read, and has both.
 func (t *fileTemplate) load() (changed bool) {
 	t.looked = time.Now()
 	source, err := t.read()
@@ -177,7 +177,8 @@ func (t *fileTemplate) load() (changed bool) {
 func (t *fileTemplate) read() ([]byte, error) {
 	info, err := os.Stat(t.key.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s", err, t.format.name)
+		return nil, fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s",
+			err, t.format.name)
 	}
 	if err != nil {
 		return nil, err
@@ -248,8 +249,8 @@ func checkJSON(page []byte) error {
 	return nil
 }
 
-// checkXML accepts a document of one root element without a document type. encoding/xml accepts anything beside the root,
-// and <?xml anywhere.
+// checkXML accepts a document of one root element without a document type. encoding/xml accepts anything beside the
+// root, and <?xml anywhere.
 func checkXML(page []byte) error {
 	d := xml.NewDecoder(bytes.NewReader(page))
 	depth := 0
@@ -264,7 +265,8 @@ func checkXML(page []byte) error {
 			return fmt.Errorf("the page has %d root elements; XML has one", roots)
 		}
 		if err != nil {
-			return fmt.Errorf("the page is not well-formed XML: %w; a field belongs inside an element, or inside the quotes of an attribute", err)
+			return fmt.Errorf("the page is not well-formed XML: %w; "+
+				"a field belongs inside an element, or inside the quotes of an attribute", err)
 		}
 		text := page[start:d.InputOffset()]
 		isMisplaced := false
@@ -328,7 +330,8 @@ func checkBraces(source []byte) error {
 	if found == nil {
 		return nil
 	}
-	return fmt.Errorf(`it has %s, which would be printed as it stands; write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}%s, and in a script { %[2]s`,
+	return fmt.Errorf("it has %s, which would be printed as it stands; "+
+		`write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}%s, and in a script { %[2]s`,
 		found[1], found[1][1:])
 }
 
@@ -346,7 +349,8 @@ func explain(err error) error {
 const listOfFields = `.Heading, .URI, .Status, .Message, .Footer and .Placeholder "http.request.uuid"`
 
 var hints = map[string]string{
-	" not defined":               "the fields begin with a dot: " + listOfFields,
-	"can't evaluate field":       "the fields are " + listOfFields + "; within with and range, they begin with $.",
-	"ends in a non-text context": "look for a quote, a tag or a comment that is not closed, or a script or style element without its end",
+	" not defined":         "the fields begin with a dot: " + listOfFields,
+	"can't evaluate field": "the fields are " + listOfFields + "; within with and range, they begin with $.",
+	"ends in a non-text context": "look for a quote, a tag or a comment that is not closed, " +
+		"or a script or style element without its end",
 }

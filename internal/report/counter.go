@@ -15,8 +15,8 @@ const (
 	maxLink  = 240  // bytes
 )
 
-// Miss is a request for a missing address. Host and Path are as on the page; what Path has of a query and a fragment is not
-// kept.
+// Miss is a request for a missing address. Host and Path are as on the page; what Path has of a query and a fragment
+// is not kept.
 type Miss struct {
 	Host, Path string
 	Referer    string // as the client sent it, if it is a link, see LinkOf; else empty
@@ -24,8 +24,8 @@ type Miss struct {
 	Outcome    Outcome
 }
 
-// Counter counts which addresses are missed most. Each kind of link has a table of its own, so that no flood of one kind
-// takes the place of another one's addresses.
+// Counter counts which addresses are missed most. Each kind of link has a table of its own, so that no flood of one
+// kind takes the place of another one's addresses.
 //
 // The zero value is ready. All methods may be called at the same time.
 type Counter struct {
@@ -49,7 +49,8 @@ func (c *Counter) Begin() {
 func (c *Counter) Add(m Miss) {
 	var keyBytes [maxKey]byte
 	var linkBytes [maxLink]byte
-	key, link := appendKey(keyBytes[:0], m.Host, m.Path), appendLink(linkBytes[:0], m.Referer)
+	key := appendKey(keyBytes[:0], m.Host, m.Path)
+	link := appendLink(linkBytes[:0], m.Referer)
 	now := time.Now().UnixNano()
 
 	c.mu.Lock()
@@ -71,12 +72,17 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 	} else {
 		for link := range tables {
 			t := &tables[link]
-			t.slots, t.counts = slices.Clone(t.slots), slices.Clone(t.counts)
+			t.slots = slices.Clone(t.slots)
+			t.counts = slices.Clone(t.counts)
 		}
 	}
 	c.mu.Unlock()
 
-	r := Report{Since: since.UTC(), Capacity: cmp.Or(c.room, capacity), Addresses: []Address{}} // not nil, for JSON
+	r := Report{
+		Since:     since.UTC(),
+		Capacity:  cmp.Or(c.room, capacity),
+		Addresses: []Address{}, // not nil, for JSON
+	}
 	for link := range NumLinks {
 		tables[link].addTo(&r, link)
 	}
@@ -84,10 +90,11 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 	return r, !since.IsZero()
 }
 
-// table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi: Efficient
-// Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new address takes
-// over a slot with the lowest count, which it may have in excess. So memory is bounded, and an address that is missed more
-// often than one time in as many as there are slots is always there, whatever flood of others there is.
+// table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi:
+// Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new
+// address takes over a slot with the lowest count, which it may have in excess. So memory is bounded, and an address
+// that is missed more often than one time in as many as there are slots is always there, whatever flood of others
+// there is.
 type table struct {
 	index  map[string]int // of slots, by key
 	slots  []slot
@@ -127,15 +134,16 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 	}
 }
 
-// admit makes room for a new address, and returns the index of its slot. Once the table is full, the address begins with
-// the lowest count, and may have had any part of it.
+// admit makes room for a new address, and returns the index of its slot. Once the table is full, the address begins
+// with the lowest count, and may have had any part of it.
 func (t *table) admit(key string, now int64, room int) (i int) {
 	if t.index == nil {
 		t.index = make(map[string]int, room)
 	}
 	if len(t.slots) < room {
 		i = len(t.slots)
-		t.slots, t.counts = append(t.slots, slot{}), append(t.counts, 0)
+		t.slots = append(t.slots, slot{})
+		t.counts = append(t.counts, 0)
 	} else {
 		i = t.lowest()
 		delete(t.index, t.slots[i].key)
@@ -166,9 +174,16 @@ func (t *table) addTo(r *Report, link Link) {
 	for i, s := range t.slots {
 		host, path, _ := strings.Cut(s.key, " ")
 		r.Addresses = append(r.Addresses, Address{
-			Link: link, Host: host, Path: path, Query: s.query,
-			Count: t.counts[i], Overcount: s.overcount, Outcomes: s.outcomes, LastLink: s.link,
-			First: time.Unix(0, s.first).UTC(), Last: time.Unix(0, s.last).UTC(),
+			Link:      link,
+			Host:      host,
+			Path:      path,
+			Query:     s.query,
+			Count:     t.counts[i],
+			Overcount: s.overcount,
+			Outcomes:  s.outcomes,
+			LastLink:  s.link,
+			First:     time.Unix(0, s.first).UTC(),
+			Last:      time.Unix(0, s.last).UTC(),
 		})
 	}
 }

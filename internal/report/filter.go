@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,28 +19,23 @@ func (f *Filter) Check() error {
 	if f.Limit < 0 {
 		return fmt.Errorf("limit: %d is not a number of addresses; write --limit 20, or --limit 0 for all of them", f.Limit)
 	}
-	if f.Link != "" && !slices.Contains(linkNames[:], f.Link) {
-		return fmt.Errorf("link: %q is not a kind of link; it is one of %s", f.Link, strings.Join(linkNames[:], ", "))
+	return cmp.Or(checkName("link", f.Link, linkNames[:]), checkName("why", f.Why, outcomeNames[:]))
+}
+
+func checkName(flag, name string, names []string) error {
+	if name == "" || slices.Contains(names, name) {
+		return nil
 	}
-	if f.Why != "" && !slices.Contains(outcomeNames[:], f.Why) {
-		return fmt.Errorf("why: %q is not an outcome; it is one of %s", f.Why, strings.Join(outcomeNames[:], ", "))
-	}
-	return nil
+	return fmt.Errorf("%s: %q is unknown; it is one of %s", flag, name, strings.Join(names, ", "))
 }
 
 // of returns the addresses of one kind of link that the filter chooses, whatever the limit.
 func (f *Filter) of(r *Report, link Link) (chosen []Address) {
+	why := slices.Index(outcomeNames[:], f.Why) // negative for any
 	for _, a := range r.Addresses {
-		if a.Link == link && f.choosesOutcomes(&a.Outcomes) {
+		if a.Link == link && (why < 0 || *a.Outcomes.all()[why] > 0) {
 			chosen = append(chosen, a)
 		}
 	}
 	return chosen
-}
-
-func (f *Filter) choosesOutcomes(o *Outcomes) bool {
-	if f.Why == "" {
-		return true
-	}
-	return *o.all()[slices.Index(outcomeNames[:], f.Why)] > 0
 }

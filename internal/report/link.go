@@ -39,15 +39,16 @@ func (r *Request) Miss(outcome Outcome) Miss {
 	return m
 }
 
-// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with theirs.
+// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with
+// theirs.
 func isOfLink(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
 }
 
-// LinkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of
-// the missing address as they are on the page; addressed is the host that the client addressed. A Referer with either host
-// is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed
-// that. A Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
+// LinkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of the
+// missing address as they are on the page; addressed is the host that the client addressed. A Referer with either
+// host is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that. A
+// Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
 // URL with a host. Anybody can forge a Referer.
 func LinkOf(referer, host, target, addressed string) Link {
 	_, from, path, ok := splitReferer(referer)
@@ -66,10 +67,12 @@ func LinkOf(referer, host, target, addressed string) Link {
 // returns false if it is no link. A backslash before the path would begin one to a browser.
 func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 	scheme, authority, target, ok = uri.Split(referer)
-	if !ok || !uri.IsHTTP(scheme) || !uri.ValidAuthority(authority) || len(scheme)+len("://")+len(authority) > maxLink {
+	if !ok || !uri.IsHTTP(scheme) || !uri.ValidAuthority(authority) {
 		return "", "", "", false
 	}
-	return scheme, authority, target, !strings.Contains(referer[:len(referer)-len(target)], `\`)
+	isTooLong := len(scheme)+len("://")+len(authority) > maxLink
+	origin := strings.TrimSuffix(referer, target)
+	return scheme, authority, target, !isTooLong && !strings.Contains(origin, `\`)
 }
 
 // sameHost reports whether two authorities are the same, whatever the case and but for a default port.
@@ -87,10 +90,11 @@ func withoutPort(authority string) string {
 	return authority
 }
 
-// sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. The request
-// and the Referer may each have a fragment.
+// sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. The
+// request and the Referer may each have a fragment.
 func sameTarget(onPage, target string) bool {
-	onPage, target = strings.TrimPrefix(onPage, "/"), strings.TrimPrefix(target, "/")
+	onPage = strings.TrimPrefix(onPage, "/")
+	target = strings.TrimPrefix(target, "/")
 	same := func(target string) bool { // encoding shortens nothing
 		return len(target) <= len(onPage) && uri.EncodeTarget(target) == onPage
 	}
@@ -108,7 +112,9 @@ func appendLink(b []byte, referer string) []byte {
 	b = append(b, "://"...)
 	b = append(b, authority...)
 	room := maxLink - len(b)
-	return append(b, uri.CutEncoded(uri.EncodePath(uri.CutEncoded(withoutQuery(path), room)), room)...)
+	path = uri.CutEncoded(withoutQuery(path), room) // or encoding a long one would allocate as much
+	path = uri.CutEncoded(uri.EncodePath(path), room)
+	return append(b, path...)
 }
 
 // appendKey appends a host, a space and a path without its query and fragment.
@@ -120,11 +126,12 @@ func appendKey(b []byte, host, path string) []byte {
 		b = append(b, c)
 	}
 	b = append(b, ' ')
-	return append(b, uri.CutEncoded(withoutQuery(path), maxKey-len(b))...)
+	path = uri.CutEncoded(withoutQuery(path), maxKey-len(b))
+	return append(b, path...)
 }
 
-// withoutQuery returns a path without its query and fragment. On a page, a # is encoded as %23, so a path is cut there as
-// well: it may be a fragment, with a secret.
+// withoutQuery returns a path without its query and fragment. On a page, a # is encoded as %23, so a path is cut
+// there as well: it may be a fragment, with a secret.
 func withoutQuery(path string) string {
 	for _, begins := range [...]string{"?", "#", "%23"} {
 		path, _, _ = strings.Cut(path, begins)

@@ -42,4 +42,8 @@ func TestWhatNobodyFollowedHasNoLink(t *testing.T) {
 	if m.Host != "b.test" || m.Path != "/x?y" || m.Link != None {
 		t.Errorf("got %+v", m)
 	}
+	m = (&Request{Address: "urn:x", Method: "GET"}).Miss(Passed)
+	if m.Host != "" || m.Path != "urn:x" {
+		t.Errorf("of an address without a host, got %+v", m)
+	}
 }

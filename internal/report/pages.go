@@ -34,4 +34,6 @@ func NewPages(registry *prometheus.Registry) (pages Pages, err error) {
 }
 
 // Inc counts a page.
-func (p *Pages) Inc(m *Miss) { p[m.Outcome][m.Link].Inc() }
+func (p *Pages) Inc(m *Miss) {
+	p[m.Outcome][m.Link].Inc()
+}

@@ -12,11 +12,12 @@ import (
 var headings = [NumLinks][2]string{
 	Own:   {"OWN LINKS", "Pages of your own link to these addresses: correct the pages."},
 	Other: {"OTHER LINKS", "Pages elsewhere link to these addresses: redirect the frequent ones."},
-	None:  {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may work, as a wiki's do."},
+	None: {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. " +
+		"Some may work, as a wiki's do."},
 }
 
-// WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two lines for
-// each address.
+// WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two
+// lines for each address.
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""
@@ -24,12 +25,17 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 		inAll = " in all" // not of what the filter chooses
 	}
 	count := r.Links.Own.Count + r.Links.Other.Count + r.Links.None.Count
-	fmt.Fprintf(&b, "%s%s since %s\n", plural(count, "404"), inAll, r.Since.Local().Format(time.DateTime))
-	for link, t := range r.Links.all() {
-		if t.Count > 0 && (f.Link == "" || f.Link == linkNames[link]) {
-			fmt.Fprintf(&b, "\n%s: %s%s, %s\n%s\n\n", headings[link][0], plural(t.Count, "404"), inAll, t.Outcomes, headings[link][1])
-			r.writeSection(&b, f, Link(link))
+	since := r.Since.Local().Format(time.DateTime)
+	fmt.Fprintf(&b, "%s%s since %s\n", plural(count, "404"), inAll, since)
+	for i, t := range r.Links.all() {
+		link := Link(i)
+		isChosen := f.Link == "" || f.Link == link.String()
+		if t.Count == 0 || !isChosen {
+			continue
 		}
+		heading, advice := headings[link][0], headings[link][1]
+		fmt.Fprintf(&b, "\n%s: %s%s, %s\n%s\n\n", heading, plural(t.Count, "404"), inAll, t.Outcomes, advice)
+		r.writeSection(&b, f, link)
 	}
 	_, err := b.WriteTo(w)
 	return err
@@ -70,7 +76,8 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 		fmt.Fprintf(b, "... and %d more\n", more)
 	}
 	if floor := r.Links.all()[link].Floor; floor > 0 {
-		fmt.Fprintf(b, "There was no room for every address: one that is not here may have been missed up to %s.\n", plural(floor, "time"))
+		fmt.Fprintf(b, "There was no room for every address: "+
+			"one that is not here may have been missed up to %s.\n", plural(floor, "time"))
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a [Miss] at
-// a time, in memory that is bounded whatever clients send. A [Report] is what it has counted, as JSON or as text for a
-// terminal, for which a [Filter] chooses addresses.
+// Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a
+// [Miss] at a time, in memory that is bounded whatever clients send. A [Report] is what it has counted, as JSON or as
+// text for a terminal, for which a [Filter] chooses addresses.
 package report
 
 import (
@@ -51,7 +51,9 @@ var linkNames = [NumLinks]string{"own", "other", "none"}
 func (l Link) String() string { return linkNames[l] }
 
 // MarshalText implements encoding.TextMarshaler, for JSON.
-func (l Link) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+func (l Link) MarshalText() ([]byte, error) {
+	return []byte(l.String()), nil
+}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (l *Link) UnmarshalText(text []byte) error {
@@ -79,7 +81,9 @@ type Totals struct {
 	None  Total `json:"none"`
 }
 
-func (t *Totals) all() [NumLinks]*Total { return [...]*Total{&t.Own, &t.Other, &t.None} }
+func (t *Totals) all() [NumLinks]*Total {
+	return [...]*Total{&t.Own, &t.Other, &t.None}
+}
 
 // Total has the requests of one kind of link, even those for addresses that are no longer there.
 type Total struct {
@@ -117,8 +121,11 @@ func (o *Outcomes) all() [NumOutcomes]*uint64 {
 
 // String lists the outcomes, the most frequent first, with their counts if there are several.
 func (o Outcomes) String() string {
-	kinds, all := []Outcome{Unanswered, Error, Response, Passed, Replaceable}, o.all()
-	slices.SortStableFunc(kinds, func(a, b Outcome) int { return cmp.Compare(*all[b], *all[a]) })
+	all := o.all()
+	kinds := []Outcome{Unanswered, Error, Response, Passed, Replaceable}
+	slices.SortStableFunc(kinds, func(a, b Outcome) int {
+		return cmp.Compare(*all[b], *all[a])
+	})
 	var parts []string
 	for _, kind := range kinds {
 		if n := *all[kind]; n > 0 {
@@ -134,7 +141,11 @@ func (o Outcomes) String() string {
 // sort sorts the addresses: of equally frequent ones, the one that was missed last comes first.
 func (r *Report) sort() {
 	slices.SortFunc(r.Addresses, func(a, b Address) int {
-		return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
+		return cmp.Or(
+			cmp.Compare(a.Link, b.Link),
+			cmp.Compare(b.Count, a.Count),
+			b.Last.Compare(a.Last),
+		)
 	})
 }
 

@@ -21,6 +21,7 @@ type Request struct {
 	Replacer     *caddy.Replacer
 	HandledError error // the error that an error route handles; nil: the request is in no error route
 
+	URI     string // what the option uri says, which is set by the handler; empty: nothing
 	Method  string
 	Accept  string
 	Referer string
@@ -54,9 +55,11 @@ func (r *Request) Read(from *http.Request) {
 
 	// Fetch Metadata Request Headers, section 2: browsers send both fields, and node's fetch sends the mode alone. With
 	// navigate, a service worker passes a navigation on; with no-cors, a link prefetches a page. Both may be shown.
-	mode, dest := first(from.Header["Sec-Fetch-Mode"]), first(from.Header["Sec-Fetch-Dest"])
+	mode := first(from.Header["Sec-Fetch-Mode"])
+	dest := first(from.Header["Sec-Fetch-Dest"])
+	isCORS := mode == "cors" || mode == "same-origin"
 	r.isFetched = dest == "empty"
-	r.IsScript = (mode == "cors" || mode == "same-origin") && (dest == "" || r.isFetched)
+	r.IsScript = isCORS && (dest == "" || r.isFetched)
 	r.Navigates = mode == "navigate"
 }
 
@@ -83,7 +86,8 @@ func forwarded(values []string) string {
 	if len(values) == 0 {
 		return ""
 	}
-	member, _, _ := strings.Cut(values[len(values)-1], ",")
+	last := values[len(values)-1]
+	member, _, _ := strings.Cut(last, ",")
 	return strings.TrimSpace(member)
 }
 
@@ -93,12 +97,20 @@ func (r *Request) OpensPage() bool {
 }
 
 // MayFollowLink is false for a request that a program made. A script that loads pages, as htmx does, asks for HTML.
-func (r *Request) MayFollowLink() bool { return !r.isFetched || r.OpensPage() }
+func (r *Request) MayFollowLink() bool {
+	return !r.isFetched || r.OpensPage()
+}
 
 // Asked returns what the client asked for, before any rewrite.
 func (r *Request) Asked() page.Asked {
 	orig, _ := r.ctx.Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
-	asked := page.Asked{Method: orig.Method, Target: orig.RequestURI, Scheme: "http", Authority: r.authority}
+	asked := page.Asked{
+		Method:    orig.Method,
+		Target:    orig.RequestURI,
+		Scheme:    "http",
+		Authority: r.authority,
+		URI:       r.URI,
+	}
 	if r.isHTTPS {
 		asked.Scheme = "https"
 	}
@@ -107,9 +119,6 @@ func (r *Request) Asked() page.Asked {
 	}
 	return asked
 }
-
-// InErrorRoute reports whether the request is in a route of handle_errors.
-func (r *Request) InErrorRoute() bool { return r.HandledError != nil }
 
 // IsIntercepted reports whether intercept runs its response routes, or ran them: they have an end of their own, without
 // Caddy's mark. Where nothing answered, it sets the status 0.

@@ -79,7 +79,9 @@ func (w *Writer) IsHeld() bool { return w.state == held && !w.DryRun }
 func (w *Writer) HeldHeader() http.Header { return w.heldResponse.header }
 
 // RestoreHeader restores the header that a held response began with. What the handler has set since are trailers.
-func (w *Writer) RestoreHeader() { replaceHeader(w.Header(), w.heldResponse.header) }
+func (w *Writer) RestoreHeader() {
+	replaceHeader(w.Header(), w.heldResponse.header)
+}
 
 // End ends a response in whose place no other one is sent. An empty write has the header sent, for which deferred
 // operations of Caddy's header handler wait.

@@ -75,7 +75,7 @@ func stays(s string, allowed *Bytes) bool {
 }
 
 // CutEncoded cuts s to n bytes, but not within a percent-encoded one.
-func CutEncoded[T string | []byte](s T, n int) T {
+func CutEncoded(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
