@@ -15,11 +15,12 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of examples. Every
-// file in docs/ and every example has a link.
+// TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of
+// examples. Every file in docs/ and every example has a link.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Chdir("..")
-	headings, links := make(map[string][]string), make(map[string][]string) // of each file; headings as GitHub names them
+	headings := make(map[string][]string) // of each file, as GitHub names them
+	links := make(map[string][]string)    // of each file
 	for _, file := range documents(t) {
 		source := []byte(readFile(t, file))
 		doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
@@ -73,8 +74,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image without a version in
-// its tag, or a Go module without a version. Until the first release, this module is the checkout.
+// TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image without a
+// version in its tag, or a Go module without a version. Until the first release, this module is the checkout.
 func TestExamplesNameVersions(t *testing.T) {
 	t.Chdir("..")
 	image := regexp.MustCompile(`(?m)^ *(?:FROM|(?:- )?image:) +(\S+)`)
@@ -88,7 +89,9 @@ func TestExamplesNameVersions(t *testing.T) {
 		if strings.Contains(text, "@latest") || strings.Contains(text, ":latest") {
 			t.Errorf("%s fetches whatever is the latest", file)
 		}
-		for _, match := range slices.Concat(image.FindAllStringSubmatch(text, -1), module.FindAllStringSubmatch(text, -1)) {
+		images := image.FindAllStringSubmatch(text, -1)
+		modules := module.FindAllStringSubmatch(text, -1)
+		for _, match := range slices.Concat(images, modules) {
 			found++
 			if name := match[1]; name != checkout && !versioned.MatchString(name) {
 				t.Errorf("%s fetches %s without a version", file, name)
@@ -100,7 +103,8 @@ func TestExamplesNameVersions(t *testing.T) {
 	}
 }
 
-// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service again.
+// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service
+// again.
 func TestComposeExampleComesBackAfterAReboot(t *testing.T) {
 	_, services, _ := strings.Cut(readFile(t, "../examples/docker/compose.yaml"), "\nservices:\n")
 	services, _, _ = strings.Cut(services, "\nnetworks:\n")
@@ -111,8 +115,8 @@ func TestComposeExampleComesBackAfterAReboot(t *testing.T) {
 	}
 }
 
-// TestDependabotKnowsEachFolder compares .github/dependabot.yml with the folders that pin versions. The plugin's own module is
-// not one of them.
+// TestDependabotKnowsEachFolder compares .github/dependabot.yml with the folders that pin versions. The plugin's own
+// module is not one of them.
 func TestDependabotKnowsEachFolder(t *testing.T) {
 	t.Chdir("..")
 	known := make(map[string][]string) // the folders of each ecosystem

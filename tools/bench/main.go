@@ -2,8 +2,8 @@
 //
 //	taskset -c 1 go run ./tools/bench [-rounds n] [-duration d] [-only group | -write]
 //
-// It needs Linux with two cores that nothing else uses meanwhile. The servers have core 0; the load has core 1, together
-// with the upstream. README.md beside this file explains the method.
+// It needs Linux with two cores that nothing else uses meanwhile: one for the servers, and one for the load and the
+// upstream. README.md beside this file explains the method.
 package main
 
 import (
