@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"errors"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -69,7 +70,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	x.writer.ResponseWriter = w
 	x.writer.Judge = &x.judge
 	x.writer.DryRun = h.DryRun
-	return x.judge.Enter(&h.judge, &x.request, w.Header())
+	return x.judge.Enter(&h.rules, &x.request, w.Header())
 }
 
 // callNext calls the next handler. If its response is held, the client gets the page, even if reverse_proxy cannot copy
@@ -79,7 +80,7 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	x.handler.pages.ExpandRequestID(x.request.Replacer)
 	defer func() {
 		x.judge.Leave()
-		if x.handler.DryRun && x.judge.IsUnanswered() {
+		if x.handler.DryRun && x.judge.IsStatusZero() {
 			x.count(report.Unanswered) // now, because net/http panics over the status 0
 		}
 		if x.writer.IsHeld() {
@@ -95,9 +96,9 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 // or nil.
 func (x *exchange) answer(cause report.Outcome, err error) {
 	h := x.handler
-	if err != nil && !request.IsNotFound(err) {
+	if err != nil && !request.IsNotFound(err) && !errors.Is(err, response.ErrReplaced) {
 		// Caddy would have logged this error. The page hides it, so it is logged here.
-		h.logger.Error("handling a 404 error; sending the page", zap.Error(err))
+		h.logger.Error("sending the 404 page in place of an error", zap.Error(err))
 	}
 	x.judge.DecidePage(cause)
 	x.request.SetHandled()
@@ -105,8 +106,9 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	asked := x.request.Asked()
 	p := h.pages.Make(&asked, x.request.Replacer)
 	miss := x.miss(&asked, p.URI, cause)
-	h.counter.Inc(&miss)
-	if x.judge.ClaimCount() && h.Report {
+	h.metric.Inc(&miss)
+	isFirst := x.judge.ClaimCount() // also without report: no outer handler counts a request that got this page
+	if isFirst && h.Report {
 		report.Missed.Add(miss)
 	}
 	rep := h.pages.Represent(&p, x.request.Accept)
@@ -152,7 +154,7 @@ func (x *exchange) logPage(e *zapcore.CheckedEntry, m *report.Miss, uri, format 
 
 // pass logs why a 404 response has passed, and counts it. A handler inside this one that has decided logs it instead.
 func (x *exchange) pass(outcome report.Outcome) {
-	if x.judge.Reason().String() != "" {
+	if x.judge.Reason().IsOwn() {
 		if e := x.handler.logger.Check(zapcore.DebugLevel, "a 404 response passes"); e != nil {
 			x.logPassed(e)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/response"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -278,6 +279,7 @@ func TestErrorThatThePageHidesIsLogged(t *testing.T) {
 	}{
 		"an error in an error route":  {errMissing, failWith(broken), broken},
 		"an error after a 404":        {nil, after404(broken), broken},
+		"the end of the drained body": {nil, after404(response.ErrReplaced), nil},
 		"a 404 error in one":          {errMissing, failWith(errMissing), nil},
 		"a 404 error after a 404":     {nil, after404(errMissing), nil},
 		"no error after a 404":        {nil, after404(nil), nil},

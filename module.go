@@ -103,10 +103,10 @@ type Handler struct {
 	// gives the directives of a block the same group, so the first that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
-	pages   *page.Maker
-	judge   judge.Options
-	counter report.Pages
-	logger  *zap.Logger
+	pages  *page.Maker
+	rules  judge.Options
+	metric report.Pages
+	logger *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -151,7 +151,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.judge = judge.Options{
+	h.rules = judge.Options{
 		Mode:   h.Replace,
 		Keep:   h.Keep,
 		Group:  h.Group,
@@ -173,7 +173,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.counter, err = report.NewPages(ctx.GetMetricsRegistry())
+	h.metric, err = report.NewPages(ctx.GetMetricsRegistry())
 	if err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
@@ -196,11 +196,11 @@ func (h *Handler) Cleanup() error {
 func (h *Handler) checkOptions() error {
 	for _, o := range h.valueOptions() {
 		value := *o.value
-		var needsRequest error
+		var unknown error // a placeholder is the request's
 		if o.placeholders {
-			value, needsRequest = caddy.NewReplacer().ReplaceOrErr(value, false, true)
+			value, unknown = caddy.NewReplacer().ReplaceOrErr(value, false, true)
 		}
-		if *o.value == "" || needsRequest != nil {
+		if *o.value == "" || unknown != nil {
 			continue
 		}
 		if err := o.check(value); err != nil {
@@ -221,7 +221,7 @@ func (h *Handler) checkTogether() error {
 		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
 	}
 	for _, file := range h.Template {
-		if err := judge.CheckNoPlaceholders(file); err != nil {
+		if err := page.CheckNoPlaceholders(file); err != nil {
 			return fmt.Errorf("template: %w", err)
 		}
 	}

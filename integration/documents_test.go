@@ -15,29 +15,18 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of
-// examples. Every file in docs/ and every example has a link.
+// TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of examples. Every
+// file in docs/ and every example has a link.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Chdir("..")
 	headings := make(map[string][]string) // of each file, as GitHub names them
-	links := make(map[string][]string)    // of each file
+	links := make(map[string][]string)
 	for _, file := range documents(t) {
-		source := []byte(readFile(t, file))
-		doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
-		_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
-			switch n := n.(type) {
-			case *ast.Heading:
-				headings[file] = append(headings[file], anchor(string(n.Lines().Value(source))))
-			case *ast.Link:
-				links[file] = append(links[file], string(n.Destination))
-			case *ast.Image:
-				links[file] = append(links[file], string(n.Destination))
-			}
-			return ast.WalkContinue, nil
-		})
+		headings[file], links[file] = headingsAndLinks(t, file)
 	}
-	for _, file := range glob(t, "examples/*/*.*", "examples/*/*file") {
-		for _, match := range regexp.MustCompile(`(?m)#.*?(\.\./[\w./-]*\w)`).FindAllStringSubmatch(readFile(t, file), -1) {
+	inComment := regexp.MustCompile(`(?m)#.*?(\.\./[\w./-]*\w)`)
+	for _, file := range exampleFiles(t) {
+		for _, match := range inComment.FindAllStringSubmatch(readFile(t, file), -1) {
 			links[file] = append(links[file], match[1])
 		}
 	}
@@ -56,7 +45,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s has a link to %s, which leads nowhere", from, link)
-			} else if fragment != "" && !slices.Contains(headings[to], fragment) {
+			}
+			if fragment != "" && !slices.Contains(headings[to], fragment) {
 				t.Errorf("%s has a link to %s, but %s has only the headings %q", from, link, to, headings[to])
 			}
 		}
@@ -74,26 +64,37 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image without a
-// version in its tag, or a Go module without a version. Until the first release, this module is the checkout.
+// headingsAndLinks reads a document in Markdown.
+func headingsAndLinks(t *testing.T, file string) (headings, links []string) {
+	t.Helper()
+	source := []byte(readFile(t, file))
+	doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.Heading:
+			headings = append(headings, anchor(string(n.Lines().Value(source))))
+		case *ast.Link:
+			links = append(links, string(n.Destination))
+		case *ast.Image:
+			links = append(links, string(n.Destination))
+		}
+		return ast.WalkContinue, nil
+	})
+	return headings, links
+}
+
+// TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image or a Go module. Until the
+// first release, this module is the checkout.
 func TestExamplesNameVersions(t *testing.T) {
 	t.Chdir("..")
-	image := regexp.MustCompile(`(?m)^ *(?:FROM|(?:- )?image:) +(\S+)`)
-	module := regexp.MustCompile(`--with (\S+)`)
+	fetched := regexp.MustCompile(`(?m)^ *(?:FROM|(?:- )?image:) +(\S+)|--with (\S+)`)
 	versioned := regexp.MustCompile(`^[\w./-]+(:|@)v?\d[\w.-]*$`)
-	const checkout = "github.com/caddy-notfound/notfound=/src"
-
 	found := 0
-	for _, file := range glob(t, "examples/*/*.*", "examples/*/*file") {
-		text := readFile(t, file)
-		if strings.Contains(text, "@latest") || strings.Contains(text, ":latest") {
-			t.Errorf("%s fetches whatever is the latest", file)
-		}
-		images := image.FindAllStringSubmatch(text, -1)
-		modules := module.FindAllStringSubmatch(text, -1)
-		for _, match := range slices.Concat(images, modules) {
+	for _, file := range exampleFiles(t) {
+		for _, match := range fetched.FindAllStringSubmatch(readFile(t, file), -1) {
 			found++
-			if name := match[1]; name != checkout && !versioned.MatchString(name) {
+			name := match[1] + match[2]
+			if name != "github.com/caddy-notfound/notfound=/src" && !versioned.MatchString(name) {
 				t.Errorf("%s fetches %s without a version", file, name)
 			}
 		}
@@ -103,49 +104,21 @@ func TestExamplesNameVersions(t *testing.T) {
 	}
 }
 
-// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service
-// again.
+// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service again.
 func TestComposeExampleComesBackAfterAReboot(t *testing.T) {
 	_, services, _ := strings.Cut(readFile(t, "../examples/docker/compose.yaml"), "\nservices:\n")
 	services, _, _ = strings.Cut(services, "\nnetworks:\n")
 	names := regexp.MustCompile(`(?m)^  \w+:$`).FindAllString(services, -1)
-	policies := regexp.MustCompile(`(?m)^    restart: unless-stopped\b`).FindAllString(services, -1)
-	if len(names) == 0 || len(policies) != len(names) {
-		t.Errorf("the services are %q, but %d of them have restart: unless-stopped", names, len(policies))
+	policies := strings.Count(services, "\n    restart: unless-stopped")
+	if len(names) == 0 || policies != len(names) {
+		t.Errorf("the services are %q, but %d of them have restart: unless-stopped", names, policies)
 	}
 }
 
-// TestDependabotKnowsEachFolder compares .github/dependabot.yml with the folders that pin versions. The plugin's own
-// module is not one of them.
-func TestDependabotKnowsEachFolder(t *testing.T) {
-	t.Chdir("..")
-	known := make(map[string][]string) // the folders of each ecosystem
-	entry := regexp.MustCompile(`package-ecosystem: (\S+)\n +directories: \[(.*)\]`)
-	for _, match := range entry.FindAllStringSubmatch(readFile(t, ".github/dependabot.yml"), -1) {
-		known[match[1]] = strings.Split(match[2], ", ")
-	}
-	for ecosystem, name := range map[string]string{
-		"gomod":          "go.mod",
-		"npm":            "package.json",
-		"docker":         "*Dockerfile",
-		"docker-compose": "compose.yaml",
-	} {
-		var want []string
-		for _, folder := range []string{"*/", "*/*/"} {
-			files, err := filepath.Glob(folder + name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, file := range files {
-				want = append(want, "/"+filepath.ToSlash(filepath.Dir(file)))
-			}
-		}
-		slices.Sort(want)
-		want = slices.Compact(want)
-		if len(want) == 0 || !slices.Equal(known[ecosystem], want) {
-			t.Errorf("%s: Dependabot knows %q, want %q", ecosystem, known[ecosystem], want)
-		}
-	}
+// exampleFiles returns the paths of the examples' files.
+func exampleFiles(t *testing.T) []string {
+	t.Helper()
+	return glob(t, "examples/*/*.*", "examples/*/*file")
 }
 
 // documents returns the paths of all documents.

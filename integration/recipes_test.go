@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -64,22 +65,22 @@ func recipes(t *testing.T) map[string]string {
 	for _, file := range glob(t, "examples/*/Caddyfile") {
 		found[filepath.Base(filepath.Dir(file))] = readFile(t, file)
 	}
+	headingOrCode := regexp.MustCompile("(?ms)^#+ (.*?)\n|^ *```(.*?)\n(.*?)^ *```$")
 	for _, file := range documents(t) {
-		heading, fence, n := "", "", make(map[string]int)
-		for line := range strings.Lines(readFile(t, file)) {
-			switch text := strings.TrimSpace(line); {
-			case strings.HasPrefix(text, "```") && fence != "":
-				fence = ""
-			case strings.HasPrefix(text, "```"):
-				if fence = text; fence == "```caddyfile" {
-					n[heading]++
-				}
-			case fence == "```caddyfile" && n[heading] > 1:
-				found[fmt.Sprintf("%s: %s, %d", file, heading, n[heading])] += line
-			case fence == "```caddyfile":
-				found[file+": "+heading] += line
-			case fence == "" && strings.HasPrefix(line, "#"):
-				heading = strings.TrimLeft(text, "# ")
+		name := ""
+		n := 0 // of the Caddyfiles under a heading
+		for _, match := range headingOrCode.FindAllStringSubmatch(readFile(t, file), -1) {
+			heading, language, code := match[1], match[2], match[3]
+			switch {
+			case heading != "":
+				name = file + ": " + heading
+				n = 0
+			case language == "caddyfile" && n == 0:
+				found[name] = code
+				n++
+			case language == "caddyfile":
+				n++
+				found[fmt.Sprintf("%s, %d", name, n)] = code
 			}
 		}
 	}
@@ -88,27 +89,40 @@ func recipes(t *testing.T) map[string]string {
 
 // clients are what they send.
 var clients = map[string]http.Header{
-	"browser": {"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"document"}},
-	"script":  {"Accept": {"*/*"}, "Sec-Fetch-Mode": {"cors"}, "Sec-Fetch-Dest": {"empty"}},
-	"turbo":   {"Accept": {"text/html, application/xhtml+xml"}, "Sec-Fetch-Mode": {"cors"}, "Sec-Fetch-Dest": {"empty"}},
+	"browser": {
+		"Accept":         {"text/html,application/xhtml+xml,*/*;q=0.8"},
+		"Sec-Fetch-Mode": {"navigate"},
+		"Sec-Fetch-Dest": {"document"},
+	},
+	"script": {
+		"Accept":         {"*/*"},
+		"Sec-Fetch-Mode": {"cors"},
+		"Sec-Fetch-Dest": {"empty"},
+	},
+	"turbo": {
+		"Accept":         {"text/html, application/xhtml+xml"},
+		"Sec-Fetch-Mode": {"cors"},
+		"Sec-Fetch-Dest": {"empty"},
+	},
 }
 
 // perform has a recipe at work, and does what the lines of its row say.
 func perform(t *testing.T, caddyfile, row string) {
 	var lines, swap, down []string
 	for line := range strings.Lines(row) {
-		switch words := append(strings.Fields(line), ""); words[0] {
+		line = strings.TrimSpace(line)
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
 		case "swap":
-			swap = words[1 : len(words)-1]
+			swap = strings.Fields(rest)
 		case "down":
-			down = words[1 : len(words)-1]
+			down = strings.Fields(rest)
 		case "":
 		default:
-			lines = append(lines, strings.TrimSpace(line))
+			lines = append(lines, line)
 		}
 	}
 	s := stage(t, strings.NewReplacer(swap...).Replace(caddyfile), down)
-	var last testcaddy.Response
 	for _, line := range lines {
 		asked, want, ok := strings.Cut(line, " → ")
 		if !ok {
@@ -116,82 +130,109 @@ func perform(t *testing.T, caddyfile, row string) {
 			continue
 		}
 		words := strings.Split(asked, " | ")
-		what, host, _ := strings.Cut(words[0], " ")
-		var got string
+		what, of, _ := strings.Cut(words[0], " ")
+		isPlain := len(words) > 1
+		got := ""
 		switch what {
 		case "report":
 			got = s.report(t, want)
 		case "log":
-			host, field, _ := strings.Cut(host, " ")
-			want = withFields(want, last)
-			for _, e := range s.logs.WaitForHost(t, "handled request", host, len(strings.Split(want, ", "))) {
-				value, _ := e[field].(string)
-				got += ", " + cmp.Or(value, "-")
-			}
+			host, field, _ := strings.Cut(of, " ")
+			want = withFields(want, s.last)
+			got = s.logged(t, host, field, len(strings.Split(want, ", ")))
 		case "replaced", "kept", "added":
-			plain := len(words) > 1
-			got = countByClient(s.replaced(t, host, plain), s.replaced(t, "localhost:1", plain), what)
+			got = countByClient(s.replaced(t, of, isPlain), s.replaced(t, "localhost:1", isPlain), what)
 		default:
-			method, url, ok := strings.Cut(words[0], " ")
-			if !ok {
-				method, url = http.MethodGet, method
-			}
-			header := make(http.Header)
-			for _, word := range words[1:] {
-				if client := clients[word]; client != nil {
-					maps.Copy(header, client)
-				} else {
-					field, value, _ := strings.Cut(word, ": ")
-					header.Add(field, value)
-				}
-			}
-			last = s.ask(t, method, "http://"+url, header)
-			if rest, ok := strings.CutPrefix(want, "page"); ok {
-				want = "404 text/plain & HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: http://" + url + "\n" + rest
-			}
-			expect(t, last, asked, want)
+			s.expect(t, asked, words, want)
 			continue
 		}
-		if got = strings.TrimPrefix(got, ", "); got != want {
+		if got != want {
 			t.Errorf("%s: got\n\t%s\nwant\n\t%s", asked, got, want)
 		}
 	}
 }
 
-// expect compares a response with the parts that it has to have, and those that it must not have.
-func expect(t *testing.T, res testcaddy.Response, asked, want string) {
+// expect sends a request, and compares the response with the parts that it has to have, and those that it must not have.
+func (s *staged) expect(t *testing.T, asked string, words []string, want string) {
 	t.Helper()
-	mediaType, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	got := fmt.Sprint(res.StatusCode, " ", mediaType, "\n")
-	for field, values := range res.Header {
+	method, url, ok := strings.Cut(words[0], " ")
+	if !ok {
+		method, url = http.MethodGet, words[0]
+	}
+	url = "http://" + url
+	header := make(http.Header)
+	for _, word := range words[1:] {
+		field, value, isField := strings.Cut(word, ": ")
+		if isField {
+			header.Add(field, value)
+		}
+		maps.Copy(header, clients[word])
+	}
+	s.last = s.ask(t, method, url, header)
+	if rest, ok := strings.CutPrefix(want, "page"); ok {
+		want = "404 text/plain & HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: " + url + "\n" + rest
+	}
+
+	mediaType, _, _ := strings.Cut(s.last.Header.Get("Content-Type"), ";")
+	got := fmt.Sprintln(s.last.StatusCode, mediaType)
+	for field, values := range s.last.Header {
 		got += field + ": " + strings.Join(values, ", ") + "\n"
 	}
-	got += "\n" + res.Content
-	for i, part := range strings.Split(withFields(want, res), " & ") {
-		unwanted, not := strings.CutPrefix(part, "!")
-		if i == 0 && !strings.HasPrefix(got, part) || !not && !strings.Contains(got, part) || not && strings.Contains(got, unwanted) {
-			t.Errorf("%s: got\n%.900s\nwant %s", asked, got, part)
-			return
-		}
+	got += "\n" + s.last.Content
+	parts := strings.Split(withFields(want, s.last), " & ")
+	isWanted := strings.HasPrefix(got, parts[0])
+	for _, part := range parts[1:] {
+		part, isUnwanted := strings.CutPrefix(part, "!")
+		isWanted = isWanted && strings.Contains(got, part) != isUnwanted
+	}
+	if !isWanted {
+		t.Errorf("%s: got\n%.900s\nwant %s", asked, got, strings.Join(parts, " & "))
 	}
 }
 
+// logged returns the values that a field has in the access log of a host, once there are n.
+func (s *staged) logged(t *testing.T, host, field string, n int) string {
+	t.Helper()
+	var values []string
+	for _, e := range s.logs.WaitForHost(t, "handled request", host, n) {
+		value, _ := e[field].(string)
+		values = append(values, cmp.Or(value, "-"))
+	}
+	return strings.Join(values, ", ")
+}
+
+var fieldInBraces = regexp.MustCompile(`\{[\w-]+\}`)
+
 // withFields puts the fields of a response in place of their names in braces.
 func withFields(want string, res testcaddy.Response) string {
-	return regexp.MustCompile(`\{[\w-]+\}`).ReplaceAllStringFunc(want, func(name string) string { return res.Header.Get(strings.Trim(name, "{}")) })
+	return fieldInBraces.ReplaceAllStringFunc(want, func(name string) string {
+		return res.Header.Get(strings.Trim(name, "{}"))
+	})
 }
 
 // staged is a Caddy with a recipe.
 type staged struct {
 	client *testcaddy.Client
 	logs   *testcaddy.Logs
+	last   testcaddy.Response
+
+	folders   string            // the folder that those of the recipe are in
+	listeners map[string]string // by the ports of the recipe
+	standIns  map[string]string // by the addresses of the recipe's upstreams
+	down      []string          // the ports of upstreams that do not run
 }
 
 // stage runs a recipe, and beside it a bare not_found on port 1. Addresses, folders and TLS are those of the test, the rest
 // of the config is as it is written.
 func stage(t *testing.T, caddyfile string, down []string) *staged {
 	t.Helper()
-	s := &staged{logs: testcaddy.NewLogs(t)}
+	s := &staged{
+		logs:      testcaddy.NewLogs(t),
+		folders:   t.TempDir(),
+		listeners: make(map[string]string),
+		standIns:  make(map[string]string),
+		down:      down,
+	}
 	var config map[string]any
 	base := testcaddy.Adapt(t, testcaddy.Caddyfile("", "log default {\n"+s.logs.Output+"\n}"))
 	recipe := testcaddy.Adapt(t, caddyfile+"\nhttp://:1 {\n\tnot_found\n\treverse_proxy 127.0.0.1:2\n}\n")
@@ -199,65 +240,81 @@ func stage(t *testing.T, caddyfile string, down []string) *staged {
 		t.Fatal(err)
 	}
 	apps := config["apps"].(map[string]any)
-	config["apps"] = map[string]any{"http": apps["http"]} // without TLS
-	standIns, folders, ports := make(map[string]string), t.TempDir(), make(map[string]string)
-	walk(config, func(m map[string]any) {
-		if listen, ok := m["listen"].([]any); ok {
-			delete(m, "tls_connection_policies")
-			m["automatic_https"] = map[string]any{"disable": true}
-			_, port, _ := net.SplitHostPort(listen[0].(string))
-			ports[port] = "127.0.0.1:" + testcaddy.FreePort(t)
-			listen[0] = ports[port]
-		}
-		if root, ok := m["root"].(string); ok && filepath.IsAbs(root) {
-			m["root"] = filepath.Join(folders, root)
-			for _, file := range []string{"index.html", "index.php", "hello.txt", "assets/app.js"} {
-				name := filepath.Join(folders, root, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(root+" has "+file), 0o600)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		templates, _ := m["template"].(map[string]any)
-		for format, file := range templates {
-			if file := file.(string); filepath.IsAbs(file) {
-				templates[format] = "examples/brand/" + filepath.Base(file)
-			}
-		}
-		upstreams, _ := m["upstreams"].([]any)
-		transport, _ := m["transport"].(map[string]any)
-		for _, u := range upstreams {
-			u := u.(map[string]any)
-			dial := u["dial"].(string)
-			_, name, isTCP := strings.Cut(dial, ":")
-			switch {
-			case standIns[dial] != "":
-			case transport["protocol"] == "fastcgi":
-				standIns[dial] = testcaddy.FastCGI(t, standIn("php"))
-			case isTCP && slices.Contains(down, name):
-				standIns[dial] = "127.0.0.1:" + testcaddy.FreePort(t)
-			default:
-				standIns[dial] = testcaddy.Backend(t, standIn(name))
-			}
-			u["dial"] = standIns[dial]
-		}
-	})
+	delete(apps, "tls")
+	delete(apps, "pki")
+	walk(config, func(object map[string]any) { s.replaceIn(t, object) })
 	encoded, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.serveReport(t, http.MethodDelete)
 	testcaddy.StartConfig(t, encoded)
-	transport := &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		_, port, _ := net.SplitHostPort(addr)
-		if port == "80" && ports[port] == "" { // most recipes speak TLS, outside of the test
-			port = "443"
-		}
-		return new(net.Dialer).DialContext(ctx, network, ports[port])
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	s.client = &testcaddy.Client{HTTP: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	s.client = testcaddy.HTTP11(t, "")
+	s.client.HTTP.Transport.(*http.Transport).DialContext = s.dial
 	return s
+}
+
+// dial connects to the listener that the recipe has at an address.
+func (s *staged) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	_, port, _ := net.SplitHostPort(addr)
+	if port == "80" && s.listeners[port] == "" { // most recipes speak TLS, outside of the test
+		port = "443"
+	}
+	return new(net.Dialer).DialContext(ctx, network, s.listeners[port])
+}
+
+// replaceIn replaces what an object of the config has of the world outside.
+func (s *staged) replaceIn(t *testing.T, object map[string]any) {
+	t.Helper()
+	if listen, ok := object["listen"].([]any); ok {
+		delete(object, "tls_connection_policies")
+		object["automatic_https"] = map[string]any{"disable": true}
+		_, port, _ := net.SplitHostPort(listen[0].(string))
+		s.listeners[port] = "127.0.0.1:" + testcaddy.FreePort(t)
+		listen[0] = s.listeners[port]
+	}
+	if root, ok := object["root"].(string); ok && filepath.IsAbs(root) {
+		folder := filepath.Join(s.folders, root)
+		object["root"] = folder
+		for _, name := range []string{"index.html", "index.php", "hello.txt", "assets/app.js"} {
+			file := filepath.Join(folder, name)
+			_ = os.MkdirAll(filepath.Dir(file), 0o700)
+			if err := os.WriteFile(file, []byte(root+" has "+name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	templates, _ := object["template"].(map[string]any)
+	for format, file := range templates {
+		if filepath.IsAbs(file.(string)) {
+			templates[format] = "examples/brand/" + filepath.Base(file.(string))
+		}
+	}
+	transport, _ := object["transport"].(map[string]any)
+	upstreams, _ := object["upstreams"].([]any)
+	for _, each := range upstreams {
+		upstream := each.(map[string]any)
+		upstream["dial"] = s.standIn(t, upstream["dial"].(string), transport["protocol"] == "fastcgi")
+	}
+}
+
+// standIn returns the address of the stand-in for an upstream.
+func (s *staged) standIn(t *testing.T, upstream string, isFastCGI bool) (addr string) {
+	t.Helper()
+	if addr := s.standIns[upstream]; addr != "" {
+		return addr
+	}
+	_, port, _ := strings.Cut(upstream, ":")
+	switch {
+	case isFastCGI:
+		addr = testcaddy.FastCGI(t, standIn("php"))
+	case slices.Contains(s.down, port):
+		addr = "127.0.0.1:" + testcaddy.FreePort(t)
+	default:
+		addr = testcaddy.Backend(t, standIn(port))
+	}
+	s.standIns[upstream] = addr
+	return addr
 }
 
 // walk calls a function for each object of a JSON document.
@@ -300,31 +357,34 @@ func standIn(name string) http.HandlerFunc {
 		w.Header().Set("From", name)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		maps.Copy(w.Header(), theirFields[kind])
+		content := name + " lacks " + r.URL.Path
+		status := http.StatusNotFound
 		switch kind {
 		case "ok", "index", "healthz":
-			fmt.Fprintf(w, "%s has %s", name, r.URL.Path)
-			return
+			content = name + " has " + r.URL.Path
+			status = http.StatusOK
 		case "fails":
-			w.WriteHeader(http.StatusInternalServerError)
-			return
+			status = http.StatusInternalServerError
 		case "empty":
-			w.WriteHeader(http.StatusNotFound)
-			return
+			content = ""
 		case "labelled": // JSON as text, compressed if that is accepted
-			out := io.Writer(w)
+			content = `{"error":"` + content + `"}`
 			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 				w.Header().Set("Content-Encoding", "gzip")
-				z := gzip.NewWriter(w)
-				defer z.Close()
-				out = z
+				content = compressed(content)
 			}
-			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprintf(out, `{"error":"%s lacks %s"}`, name, r.URL.Path)
-			return
 		}
-		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprintf(w, "%s lacks %s", name, r.URL.Path)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, content)
 	}
+}
+
+func compressed(text string) string {
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+	return b.String()
 }
 
 func (s *staged) ask(t *testing.T, method, url string, header http.Header) testcaddy.Response {
@@ -357,16 +417,15 @@ func (s *staged) serveReport(t *testing.T, method string) (r report.Report) {
 // report returns what was counted, once it is what it has to be, or nothing more comes.
 func (s *staged) report(t *testing.T, want string) (got string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); got != want && time.Now().Before(deadline); {
 		var counted []string
 		for _, a := range s.serveReport(t, http.MethodGet).Addresses {
 			counted = append(counted, a.Host+a.Path+" "+a.Outcomes.String())
 		}
 		slices.Sort(counted)
-		if got = strings.Join(counted, ", "); got == want || time.Now().After(deadline) {
-			return got
-		}
+		got = strings.Join(counted, ", ")
 	}
+	return got
 }
 
 // replaced sends the recorded requests to a host, over plain HTTP without the fields that browsers send over HTTPS alone, and
@@ -377,10 +436,10 @@ func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []boo
 		header := http.Header{"Accept-Encoding": {"identity"}} // or reverse_proxy decompresses what only says that it is
 		maps.Copy(header, r.Request)
 		header.Set("X-Recorded", strconv.Itoa(i))
-		for field := range r.Request {
-			if plain && strings.HasPrefix(field, "Sec-") || field == "Content-Length" || field == "Keep-Alive" {
-				delete(header, field)
-			}
+		delete(header, "Content-Length")
+		delete(header, "Keep-Alive")
+		if plain {
+			maps.DeleteFunc(header, func(field string, _ []string) bool { return strings.HasPrefix(field, "Sec-") })
 		}
 		res := s.ask(t, r.Method, "http://"+host+r.Target, header)
 		if res.StatusCode != http.StatusNotFound {
@@ -391,13 +450,19 @@ func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []boo
 	return replaced
 }
 
+var firstWord = regexp.MustCompile(`[^ :,/]+`)
+
 // countByClient counts the recordings that are replaced, kept or added, by their applications and clients.
 func countByClient(replaced, baseline []bool, what string) string {
 	n := make(map[string]int)
 	for i, r := range testcaddy.Recordings() {
-		if map[string]bool{"replaced": replaced[i], "kept": baseline[i] && !replaced[i], "added": replaced[i] && !baseline[i]}[what] {
-			first := func(name string) string { return regexp.MustCompile(`[^ :,/]+`).FindString(name) }
-			n[first(r.Application)+"/"+first(r.Client)]++
+		counts := map[string]bool{
+			"replaced": replaced[i],
+			"kept":     baseline[i] && !replaced[i],
+			"added":    replaced[i] && !baseline[i],
+		}
+		if counts[what] {
+			n[firstWord.FindString(r.Application)+"/"+firstWord.FindString(r.Client)]++
 		}
 	}
 	var counts []string
@@ -410,16 +475,18 @@ func countByClient(replaced, baseline []bool, what string) string {
 // TestJSONExampleIsItsCaddyfile compares the two, and looks for every option.
 func TestJSONExampleIsItsCaddyfile(t *testing.T) {
 	t.Chdir("..")
-	config := readFile(t, "examples/json/caddy.json")
+	config := []byte(readFile(t, "examples/json/caddy.json"))
+	adapted := testcaddy.Adapt(t, readFile(t, "examples/json/Caddyfile"))
 	var got, want any
-	if err := errors.Join(json.Unmarshal([]byte(config), &got), json.Unmarshal(testcaddy.Adapt(t, readFile(t, "examples/json/Caddyfile")), &want)); err != nil {
+	if err := errors.Join(json.Unmarshal(config, &got), json.Unmarshal(adapted, &want)); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Error("caddy.json is not what its Caddyfile is adapted to; write it again with caddy adapt --pretty")
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[notfound.Handler]()) {
-		if key, _, ok := strings.Cut(field.Tag.Get("json"), ","); ok && !strings.Contains(config, `"`+key+`":`) {
+		key, _, hasKey := strings.Cut(field.Tag.Get("json"), ",")
+		if hasKey && !bytes.Contains(config, []byte(`"`+key+`":`)) {
 			t.Errorf("caddy.json lacks the option %s", key)
 		}
 	}

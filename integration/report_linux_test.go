@@ -30,10 +30,22 @@ func TestUnixSocketOfAnotherUser(t *testing.T) {
 	})
 	cmd := reportCommand(t, "--address", "unix/"+socket)
 	if os.Getuid() == 0 {
-		const nobody = 65534
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		cmd.Path = "/proc/self/exe" // the test's own folder is root's, too
 		cmd.Dir = "/"
 	}
 	fails(t, cmd, "this user may not open the admin API at unix/"+socket+"; run it as root, or as Caddy's user")
+}
+
+// TestReportThatCannotBePrintedFails prints to a full device.
+func TestReportThatCannotBePrintedFails(t *testing.T) {
+	s := startReporting(t, "http://:0 {\nnot_found {\nreport\n}\n}")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	cmd := reportCommand(t, "--address", s.admin)
+	cmd.Stdout = full
+	fails(t, cmd, "printing the report: write /dev/stdout: no space left on device")
 }

@@ -47,21 +47,21 @@ func (o Offers) Choose(field string) int {
 // best returns the index of the offer that is preferred most. An offer that a client nearly names counts where none is
 // acceptable.
 func best(all []preferences) int {
-	best, nearly := 0, 0
+	chosen, nearly := 0, 0
 	for i := range all {
 		if all[i].isRefused() {
 			all[i].nearly.quality = 0
 		}
-		if all[i].plainly.isOver(all[best].plainly) {
-			best = i
+		if all[i].plainly.isOver(all[chosen].plainly) {
+			chosen = i
 		}
 		if all[i].nearly.isOver(all[nearly].nearly) {
 			nearly = i
 		}
 	}
 	switch {
-	case all[best].plainly.quality > 0:
-		return best
+	case all[chosen].plainly.quality > 0:
+		return chosen
 	case all[nearly].nearly.quality > 0:
 		return nearly
 	default:

@@ -36,11 +36,15 @@ func configAndOptions(args ...string) (config *caddy.Config, options [][]string,
 }
 
 func TestFlagsAreOptionsOfTheHandler(t *testing.T) {
-	_, got, err := configAndOptions("--message=Not here", "--formats=json,text", "--report", "--base-url=https://a.test",
+	_, got, err := configAndOptions("--message=Not here", "--context-path=/app", "--base-url=https://a.test",
+		"--uri={host}", "--footer=ours", "--formats=json,text", "--report",
 		"--template=404.html", "--template=json=404.json", "--template=a=b.html")
 	want := [][]string{
 		{"message", "Not here"},
+		{"context_path", "/app"},
 		{"base_url", "https://a.test"},
+		{"uri", "{host}"},
+		{"footer", "ours"},
 		{"template", "404.html"},
 		{"template", "json", "404.json"},
 		{"template", "a=b.html"},

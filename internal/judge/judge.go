@@ -20,20 +20,20 @@ type Judge struct {
 	options *Options
 	request *request.Request
 
-	shared *shared // by all not_found handlers of the request
-	own    shared  // what they share, in the first of them
-	outer  *Judge  // of the handler around this one
+	shared *shared // what all not_found handlers of the request share: the own value of the first of them
+	own    shared
+	outer  *Judge // of the handler around this one
 
-	before       http.Header    // of the response on entry, in an error route for a 404; nil: no bare status follows
+	before       http.Header    // in an error route for a 404, the response's header on entry; otherwise nil
 	reason       Reason         // why a 404 response passes
-	cause        report.Outcome // why the page takes the place of the response
-	isHeld       bool           // it does
+	isHeld       bool           // the page takes the place of the response
+	cause        report.Outcome // why it does
 	isBare       bool           // the response is the handled error's status alone
 	isForProgram bool           // the 404 response is an answer for a program
-	mayBeJSON    bool           // the first bytes of its body decide
+	mayBeJSON    bool           // the first bytes of its body decide whether it passes
 }
 
-// Enter begins a request at a handler. The header is that of the response. Enter returns false if a handler of the same
+// Enter begins a request at a handler. The header is that of the response. It returns false if a handler of the same
 // group is already running.
 func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) bool {
 	j.options = options
@@ -58,7 +58,7 @@ func (j *Judge) Status(status int, header http.Header) response.Verdict {
 			return j.hold(report.Unanswered)
 		}
 	case http.StatusOK:
-		if j.isUnanswered(header) {
+		if j.isEmpty200(header) {
 			return response.Ignore
 		}
 	case http.StatusNotFound:
@@ -79,9 +79,9 @@ func (j *Judge) hold(cause report.Outcome) response.Verdict {
 
 // Body implements [response.Judge]. JSON passes, whatever its media type. One byte decides, because `{` may come alone.
 func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
-	if j.isBare { // no longer: more follows the status
+	if j.isBare { // no longer, because more follows the status
 		j.isBare = false
-		j.judge404(header)
+		j.judge404(header) // it sets the reason
 	}
 	if j.mayBeJSON && len(first) > 0 {
 		text := bytes.TrimLeft(first, " \t\r\n")
@@ -143,8 +143,8 @@ func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 	return wouldBeReplaced && isReadable && !j.request.OpensPage()
 }
 
-// pass has a 404 response pass, and then all not_found handlers around this one: of one inside another the inner one
-// decides. A dry run does not.
+// pass stores why a 404 response passes. It passes all not_found handlers around this one, too, because the innermost
+// one decides. A dry run decides nothing.
 func (j *Judge) pass(why Reason) {
 	j.isHeld = false
 	j.reason = why
@@ -182,9 +182,9 @@ func isForPeople(method string, header http.Header) bool {
 	return header.Get("Content-Length") == "0" && method != http.MethodHead
 }
 
-// isUnanswered reports whether a 200 means that nothing answered: templates and replace-response write one for an empty
+// isEmpty200 reports whether a 200 means that nothing answered: templates and replace-response write one for an empty
 // buffer. A body that follows implies the 200.
-func (j *Judge) isUnanswered(header http.Header) bool {
+func (j *Judge) isEmpty200(header http.Header) bool {
 	length := header.Get("Content-Length")
 	return (length == "" || length == "0") && j.request.IsUnhandled()
 }
@@ -233,8 +233,8 @@ func (j *Judge) DecidePage(cause report.Outcome) {
 	j.shared.decide(cause, noReason)
 }
 
-// IsUnanswered reports whether the status 0 came, which net/http panics over.
-func (j *Judge) IsUnanswered() bool {
+// IsStatusZero reports whether the status 0 came, which net/http panics over.
+func (j *Judge) IsStatusZero() bool {
 	return j.isHeld && j.cause == report.Unanswered
 }
 

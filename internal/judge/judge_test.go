@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -334,7 +335,7 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want the page: %v", name, outcome, isMissing, tt.isPage)
 		}
 
-		if j.IsUnanswered() {
+		if j.IsStatusZero() {
 			t.Errorf("%s: it counts as the status 0", name)
 		}
 
@@ -442,6 +443,19 @@ func TestReasonPlaceholder(t *testing.T) {
 	enter(t, Options{}, r)
 	if got, known := r.Replacer.GetString("http.not_found.reason"); got != "" || !known {
 		t.Errorf("where no 404 came, got the reason %q, %v", got, known)
+	}
+}
+
+// TestReasonsAreDocumented looks for each reason in the table of the page that explains them.
+func TestReasonsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/no-page.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range reasonNames[reasonKeep:] {
+		if !strings.Contains(string(page), "\n| `"+name+"` |") {
+			t.Errorf("docs/no-page.md has no row for %s", name)
+		}
 	}
 }
 

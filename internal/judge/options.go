@@ -9,6 +9,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 // Options are those of a handler.
@@ -16,7 +18,7 @@ type Options struct {
 	Mode   string                      // which 404 responses are replaced; empty: Pages
 	Keep   []caddyhttp.ResponseMatcher // which are never replaced
 	Group  string                      // of which one handler runs at a time; empty: none
-	DryRun bool                        // nothing is replaced, and nothing decided for the handlers around
+	DryRun bool                        // nothing is replaced, and the handlers around this one decide as without it
 }
 
 // The modes of the option replace.
@@ -52,18 +54,10 @@ func CheckKeep(m caddyhttp.ResponseMatcher) error {
 			return fmt.Errorf("%q is not the name of a header field; %s", field, instead)
 		}
 		for _, value := range values {
-			if err := CheckNoPlaceholders(value); err != nil {
+			if err := page.CheckNoPlaceholders(value); err != nil {
 				return fmt.Errorf("header %s: %w", field, err)
 			}
 		}
-	}
-	return nil
-}
-
-// CheckNoPlaceholders refuses placeholders in a value that takes none.
-func CheckNoPlaceholders(value string) error {
-	if strings.Contains(value, "{") {
-		return fmt.Errorf("%q takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read", value)
 	}
 	return nil
 }

@@ -19,12 +19,12 @@ const (
 
 var reasonNames = [...]string{"", "", "keep", "media type", "script", "JSON", "no browser", "replace none", "dry_run"}
 
-// Reasons returns the names of the reasons, as operators see them.
-func Reasons() []string { return reasonNames[reasonKeep:] }
-
 // String returns the reason as operators see it. It is empty where the response does not pass, or where a handler
 // inside this one has decided.
 func (r Reason) String() string { return reasonNames[r] }
+
+// IsOwn reports whether a response passes for a reason of this handler, which logs it.
+func (r Reason) IsOwn() bool { return r > reasonInner }
 
 // outcome returns what a 404 response that passes counts as.
 func (r Reason) outcome() report.Outcome {

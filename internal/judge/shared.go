@@ -15,7 +15,8 @@ const (
 )
 
 // shared is what the not_found handlers of one request share. It has a mutex because some handlers, such as
-// dotvezz/caddy-mirror, run two chains of one request at once, with the same replacer.
+// dotvezz/caddy-mirror, run two chains of one request at once, with the same replacer. Adding it to the replacer has no
+// lock, so that is only safe if a not_found handler is around both chains.
 type shared struct {
 	mu        sync.Mutex
 	innermost *Judge         // of the handlers that are running; each has the one around it
@@ -24,7 +25,7 @@ type shared struct {
 	outcome   report.Outcome // which of them: the cause of the page, or that it passes
 	reason    Reason         // why it passes
 	dryReason Reason         // why it passes a dry run
-	isCounted bool           // a handler has claimed the count, even one that does not report
+	isCounted bool           // a handler has claimed the count: it has the option report, or has written a page
 }
 
 // sharedBy returns what the handlers of a request share: of the first one, its own.
@@ -37,7 +38,7 @@ func sharedBy(r *request.Request, own *shared) *shared {
 	return own
 }
 
-// String has a page that names the placeholder show nothing.
+// String returns nothing, so that a page which names the placeholder shows nothing.
 func (*shared) String() string { return "" }
 
 // placeholder is a [caddy.ReplacerFunc].

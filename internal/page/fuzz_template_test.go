@@ -31,6 +31,7 @@ func FuzzTemplate(f *testing.F) {
 		files[format] = tempFile(f, source)
 	}
 	m := newMaker(f, Options{Message: "{m}", Footer: "{m}", Templates: files, Logger: zap.NewNop()})
+	builtIn := newMaker(f, Options{})
 	f.Fuzz(func(t *testing.T, method, target, message, value string) {
 		values := placeholders(map[string]string{"m": message, "x": value})
 		pg := m.Make(&Asked{Method: method, Target: target, Scheme: "https", Authority: "a.test"}, values)
@@ -59,13 +60,14 @@ func FuzzTemplate(f *testing.F) {
 		if line == "" {
 			line = "none"
 		}
-		wantMarkdown(t, body(t, m, pg, "markdown"), pg.Message, pg.URI, pg.Footer, line)
+		wantMarkdown(t, body(t, m, pg, "markdown"), "p ul li li p", pg.Message, pg.URI, pg.Footer, line)
+		wantMarkdown(t, body(t, builtIn, pg, "markdown"), "h1 ul li li li p",
+			pg.Heading, "URI: "+pg.URI, "STATUS: 404", "MESSAGE: "+pg.Message, pg.Footer)
 	})
 }
 
-// wantMarkdown checks that a renderer finds a paragraph, a list of two items, a paragraph with these texts, and no markup but
-// a link.
-func wantMarkdown(t *testing.T, page string, texts ...string) {
+// wantMarkdown checks that a renderer finds these elements and texts, and no markup but links.
+func wantMarkdown(t *testing.T, page, elements string, texts ...string) {
 	t.Helper()
 	var rendered strings.Builder
 	extensions := goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList)
@@ -76,17 +78,19 @@ func wantMarkdown(t *testing.T, page string, texts ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	elements := ""
 	found := ""
+	text := ""
 	for n := range doc.Descendants() {
 		switch {
-		case n.Type == html.TextNode && strings.TrimSpace(n.Data) != "":
-			found += n.Data
+		case n.Type == html.TextNode && n.Data != "\n":
+			text += n.Data
+		case n.Type == html.CommentNode:
+			t.Errorf("got the comment %q", n.Data)
 		case n.Type == html.ElementNode && n.Data != "a":
-			elements += " " + n.Data
+			found += " " + n.Data
 		}
 	}
-	if want := " html head body p ul li li p"; elements != want || found != strings.Join(texts, "") {
-		t.Errorf("got the elements%s and the texts\n%q, want%s and\n%q", elements, found, want, texts)
+	if want := " html head body " + elements; found != want || text != strings.Join(texts, "") {
+		t.Errorf("got the elements%s and the texts\n%q\nwant%s and\n%q", found, text, want, texts)
 	}
 }

@@ -18,7 +18,7 @@ func TestKnownAddressIsCountedWithoutAllocation(t *testing.T) {
 	for _, referer := range []string{"https://b.test/" + strings.Repeat("%3C", 2*maxLink), "", "/relative",
 		"https://WWW.example.com:443/" + strings.Repeat("%3C", 2*maxKey-1), "http://www.example.com/" + strings.Repeat("%3C", 2*maxKey)} {
 		if got := testing.AllocsPerRun(100, func() {
-			c.Add(Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path, ""), Outcome: Passed})
+			c.Add(Miss{Host: host, Path: path, Referer: referer, Link: linkOf(referer, host, path, ""), Outcome: Passed})
 		}); got > 0 {
 			t.Errorf("with the link %.40q, got %v allocations, want none", referer, got)
 		}

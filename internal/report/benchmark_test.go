@@ -18,7 +18,7 @@ func BenchmarkAdd(b *testing.B) {
 				b.ReportAllocs()
 				var c Counter
 				add := func(path string) {
-					c.Add(Miss{Host: host, Path: path, Referer: referer, Link: LinkOf(referer, host, path, "")})
+					c.Add(Miss{Host: host, Path: path, Referer: referer, Link: linkOf(referer, host, path, "")})
 				}
 				for i := range 2 * capacity {
 					add(fmt.Sprintf("/%d", i))

@@ -19,7 +19,7 @@ const (
 // is not kept.
 type Miss struct {
 	Host, Path string
-	Referer    string // as the client sent it, if it is a link, see LinkOf; else empty
+	Referer    string // as the client sent it, if it is a link, see linkOf; else empty
 	Link       Link
 	Outcome    Outcome
 }

@@ -29,7 +29,7 @@ func FuzzReport(f *testing.F) {
 		onPage := uri.EncodeTarget(target)
 		var c Counter
 		c.Begin()
-		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: LinkOf(referer, host, onPage, "")})
+		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: linkOf(referer, host, onPage, "")})
 		r, _ := c.Snapshot()
 
 		// the report is as printable as the command makes another server's

@@ -26,7 +26,7 @@ func (r *Request) Miss(outcome Outcome) Miss {
 		Host:    host,
 		Path:    target,
 		Referer: r.Referer,
-		Link:    LinkOf(r.Referer, host, target, r.Authority),
+		Link:    linkOf(r.Referer, host, target, r.Authority),
 		Outcome: outcome,
 	}
 	if m.Link == None {
@@ -45,12 +45,12 @@ func isOfLink(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
 }
 
-// LinkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of the
+// linkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of the
 // missing address as they are on the page; addressed is the host that the client addressed. A Referer with either
 // host is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that. A
 // Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
 // URL with a host. Anybody can forge a Referer.
-func LinkOf(referer, host, target, addressed string) Link {
+func linkOf(referer, host, target, addressed string) Link {
 	_, from, path, ok := splitReferer(referer)
 	switch {
 	case !ok:

@@ -40,7 +40,7 @@ func TestLinkIsOwnIfTheRefererHasAHostOfTheSite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, target := split(tt.address)
-			if got := LinkOf(tt.referer, host, target, tt.addressed); got != tt.want {
+			if got := linkOf(tt.referer, host, target, tt.addressed); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
@@ -83,7 +83,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 			if tt.want != "" {
 				want = Other
 			}
-			if got := LinkOf(tt.referer, "a.test", "/x", ""); got != want {
+			if got := linkOf(tt.referer, "a.test", "/x", ""); got != want {
 				t.Errorf("it counts as %s, want %s", got, want)
 			}
 		})

@@ -47,8 +47,15 @@ const (
 	held                 // it is not sent
 )
 
-// Writer is the writer of one response. A handler may keep it after it has returned, so it is never used for another
-// one.
+// Writer is the writer of one response. By its first status, or what implies one, a response is
+//
+//	passed    if the judge says Pass, or a body, a flush or a hijack comes first
+//	held      if the judge says Hold; what follows a 404 may have it pass after all
+//	pending   until then, and after Ignore
+//
+// In a dry run, the states are the same, and everything is sent.
+//
+// A handler may keep its writer after it has returned, so a writer is never used for another response.
 type Writer struct {
 	caddyhttp.ResponseWriterWrapper
 	Judge  Judge
@@ -56,8 +63,8 @@ type Writer struct {
 
 	state        state
 	isIgnored    bool // a status was ignored
-	isEmpty      bool // an empty write was
-	is404        bool // the first bytes of the body are to be judged
+	isEmpty      bool // an empty write was ignored
+	awaitsBody   bool // after a 404: the first bytes of the body are still to be judged
 	heldResponse *heldResponse
 }
 
@@ -83,18 +90,18 @@ func (w *Writer) RestoreHeader() {
 	replaceHeader(w.Header(), w.heldResponse.header)
 }
 
-// End ends a response in whose place no other one is sent. An empty write has the header sent, for which deferred
+// End ends a response in whose place no other one is sent. What was ignored then sends the header, for which deferred
 // operations of Caddy's header handler wait.
 func (w *Writer) End() {
-	if w.isEmpty && w.state == pending {
+	if w.state == pending && (w.isEmpty || w.isIgnored) {
 		_, _ = w.ResponseWriter.Write(nil)
 	}
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *Writer) WriteHeader(status int) {
-	sends := w.isSent(status)
-	if sends && w.is404 && !w.DryRun {
+	sends := w.decide(status)
+	if sends && w.awaitsBody && !w.DryRun {
 		w.Judge.Sending(w.Header())
 	}
 	if sends || w.DryRun {
@@ -102,8 +109,8 @@ func (w *Writer) WriteHeader(status int) {
 	}
 }
 
-// isSent judges a status. Only the first one counts, as for net/http.
-func (w *Writer) isSent(status int) bool {
+// decide asks the judge about a status, and reports whether it is sent. Only the first one counts, as for net/http.
+func (w *Writer) decide(status int) (sends bool) {
 	if w.state == passed {
 		return true
 	}
@@ -116,12 +123,12 @@ func (w *Writer) isSent(status int) bool {
 		return false
 	case Hold:
 		w.hold()
-		w.is404 = status == http.StatusNotFound
+		w.awaitsBody = status == http.StatusNotFound
 		return false
 	}
 	if status >= 200 || status == http.StatusSwitchingProtocols || status < 100 {
 		w.state = passed
-		w.is404 = status == http.StatusNotFound
+		w.awaitsBody = status == http.StatusNotFound
 	}
 	return true
 }
@@ -136,7 +143,7 @@ func (w *Writer) hold() {
 
 // judgeBody judges what follows a 404, and begins a response that passes after all.
 func (w *Writer) judgeBody(first []byte) {
-	if !w.is404 {
+	if !w.awaitsBody {
 		return
 	}
 	if w.state == passed {
@@ -206,13 +213,14 @@ const (
 	maxDrainTime = 2 * time.Second
 )
 
-var errReplaced = errors.New("the 404 page replaced this response")
+// ErrReplaced is the error of a write past the limits.
+var ErrReplaced = errors.New("the 404 page replaced this response")
 
 // drain takes n bytes of the body.
 func (r *heldResponse) drain(n int) (int, error) {
 	r.drained += int64(n)
 	if r.drained > maxDrained || time.Now().After(r.deadline) {
-		return 0, errReplaced
+		return 0, ErrReplaced
 	}
 	return n, nil
 }
@@ -225,7 +233,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	if len(p) > 0 {
 		w.judgeBody(p)
-		w.is404 = false
+		w.awaitsBody = false
 		if w.IsHeld() {
 			return w.heldResponse.drain(len(p))
 		}
@@ -242,10 +250,10 @@ func (w *Writer) pass() {
 }
 
 // ReadFrom implements io.ReaderFrom, down to the connection where Caddy does. An empty reader is an answer, unlike an
-// empty write, because Caddy's recorder sends a 200 for one.
+// empty write, because Caddy's recorder, which is there if the request is logged, sends a 200 for one.
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	w.judgeBody(nil)
-	w.is404 = false
+	w.awaitsBody = false
 	if w.IsHeld() {
 		return io.Copy(struct{ io.Writer }{w}, r) // without ReadFrom, which would call itself
 	}
@@ -260,8 +268,11 @@ func (w *Writer) FlushError() error {
 		w.heldResponse.isFlushed = true
 		return nil
 	}
-	w.pass()
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.pass()
+	}
+	return err
 }
 
 // Hijack implements http.Hijacker, also where the writer below does not: http.ResponseController would unwrap this
@@ -269,7 +280,7 @@ func (w *Writer) FlushError() error {
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.judgeBody(nil)
 	if w.IsHeld() {
-		return nil, nil, errReplaced
+		return nil, nil, ErrReplaced
 	}
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {

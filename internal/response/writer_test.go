@@ -157,14 +157,14 @@ func TestHeldBodyIsDrainedWithinLimits(t *testing.T) {
 			t.Fatalf("after %d bytes: %v", n, err)
 		}
 	}
-	if _, err := writer.Write(piece[:1]); !errors.Is(err, errReplaced) {
+	if _, err := writer.Write(piece[:1]); !errors.Is(err, ErrReplaced) {
 		t.Errorf("past the limit, got the error %v", err)
 	}
 
 	late := newWriter(newConnection(), holding)
 	late.WriteHeader(http.StatusNotFound)
 	late.heldResponse.deadline = time.Now()
-	if _, err := late.Write(piece); !errors.Is(err, errReplaced) {
+	if _, err := late.Write(piece); !errors.Is(err, ErrReplaced) {
 		t.Errorf("past the deadline, got the error %v", err)
 	}
 }

@@ -94,6 +94,10 @@ type Recording struct {
 	Request, Response                   http.Header
 	BodyBytes                           int64  `json:"body_bytes"`
 	BodyBegins                          string `json:"body_begins"`
+
+	// PassesTo are the clients to whom it passes: "recorded" is its own one, "browser" opens a page, and "program" names
+	// no HTML. All others get the page.
+	PassesTo []string `json:"passes_to"`
 }
 
 // Recordings returns all of them. The working directory has to be that of the repository.
