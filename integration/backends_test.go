@@ -87,7 +87,7 @@ type errorService struct {
 // proxies.
 func startErrorService(t *testing.T, proxies string) errorService {
 	t.Helper()
-	const example = "../examples/error-service/"
+	const example = "../examples/proxies/"
 	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/hello":
@@ -105,6 +105,8 @@ func startErrorService(t *testing.T, proxies string) errorService {
 		":8080 ", "http://:"+query+" ",
 		":8081 ", "http://:"+header+" ",
 		":8082 ", "http://:0 ",
+		":8090 ", "http://a.test:0 ",
+		":8091 ", "http://b.test:0 ",
 		"remote_ip private_ranges", "remote_ip "+proxies)
 	options, sites, _ := strings.Cut(caddyfile, "\n}\n")
 	_, options, _ = strings.Cut(options, "\n{\n")
