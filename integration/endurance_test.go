@@ -20,8 +20,8 @@ import (
 
 var endurance = flag.Duration("endurance", 2*time.Second, "how long TestEndurance keeps Caddy under load")
 
-// TestEndurance keeps Caddy under load while configs are reloaded. Every answer is right, byte for byte, and nothing leaks.
-// To run it for longer:
+// TestEndurance keeps Caddy under load while configs are reloaded. Every answer is right, byte for byte, and nothing
+// leaks. To run it for longer:
 //
 //	go test -race -run TestEndurance -timeout 10m ./integration -endurance 5m
 func TestEndurance(t *testing.T) {
@@ -53,8 +53,8 @@ type load struct {
 func startLoad(t *testing.T) *load {
 	l := &load{logs: testcaddy.NewLogs(t)}
 	template := strings.NewReplacer("HEADING", "{{.Heading}}", "URI", "{{.URI}}").Replace(templatePage)
-	// Idle connections keep an old config in memory for the keepalive, and the timers of HTTP/2 keep closed connections for
-	// the server's timeouts, so these are short.
+	// Idle connections keep an old config in memory for the keepalive, and the timers of HTTP/2 keep closed
+	// connections for the server's timeouts, so these are short.
 	site := strings.NewReplacer(
 		"PORT", testcaddy.FreePort(t),
 		"TEMPLATE", testcaddy.TempFile(t, "404.html", template),

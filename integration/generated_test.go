@@ -287,8 +287,8 @@ func wantSame(_ exchange, got, other seen) (wrong string) {
 	return ""
 }
 
-// wantPageOrSame is the rule with replace all. What an inner handler has decided stands, unless it was in an error route
-// or beside intercept, which see no error where the page answers it.
+// wantPageOrSame is the rule with replace all. What an inner handler has decided stands, unless it was in an error
+// route or beside intercept, which see no error where the page answers it.
 func (s *generatedSite) wantPageOrSame(e exchange, got, without seen) (wrong string) {
 	isSame := reflect.DeepEqual(got, without)
 	is404 := without.status == http.StatusNotFound

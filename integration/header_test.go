@@ -83,8 +83,8 @@ http://a.test:0 {
 	}
 }
 
-// TestHeaderOfTheSiteStays sets the site's own fields before not_found and after it. They stay, but a replaced response
-// may have overwritten them, so they get back what they were before.
+// TestHeaderOfTheSiteStays sets the site's own fields before not_found and after it. They stay, but a replaced
+// response may have overwritten them, so they get back what they were before.
 func TestHeaderOfTheSiteStays(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/auth" {

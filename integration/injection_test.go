@@ -166,8 +166,8 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 	}
 }
 
-// wantLikeHarmless checks that a page differs from a harmless one in its text alone: it has the same header and the same HTML
-// elements, and no other format can be sniffed as HTML.
+// wantLikeHarmless checks that a page differs from a harmless one in its text alone: it has the same header and the
+// same HTML elements, and no other format can be sniffed as HTML.
 func wantLikeHarmless(t testing.TB, f testcaddy.Format, page, harmless testcaddy.Response) {
 	t.Helper()
 	header := page.Undated()
@@ -198,8 +198,8 @@ func wantLikeHarmless(t testing.TB, f testcaddy.Format, page, harmless testcaddy
 	}
 }
 
-// skeleton returns an HTML document as a browser parses it, without text and without the values of titles and of links that are
-// http or refused.
+// skeleton returns an HTML document as a browser parses it, without text and without the values of titles and of links
+// that are http or refused.
 func skeleton(t testing.TB, page string) string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))

@@ -37,7 +37,8 @@ func TestHandlerThatWritesNothingHasAnswered(t *testing.T) {
 	}
 }
 
-// silent returns without writing, as caddy-webdav does for OPTIONS and caddy-s3-proxy for PUT. net/http sends an empty 200.
+// silent returns without writing, as caddy-webdav does for OPTIONS and caddy-s3-proxy for PUT. net/http sends an empty
+// 200.
 func silent(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
 	w.Header().Set("Allow", "OPTIONS, GET")
 	return nil

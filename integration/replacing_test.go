@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestReplacesOverEveryProtocol replaces every kind of 404 page over every version of HTTP, with and without handlers in
-// between. Whatever becomes of the backend's body, the client gets the whole page, and no trailer.
+// TestReplacesOverEveryProtocol replaces every kind of 404 page over every version of HTTP, with and without handlers
+// in between. Whatever becomes of the backend's body, the client gets the whole page, and no trailer.
 func TestReplacesOverEveryProtocol(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	app := "reverse_proxy " + testcaddy.Backend(t, testcaddy.MissingPage)
@@ -49,7 +49,8 @@ func TestReplacesOverEveryProtocol(t *testing.T) {
 	})
 }
 
-// wantPageInstead checks that a client gets the page in one piece, without trailers and without fields of another body.
+// wantPageInstead checks that a client gets the page in one piece, without trailers and without fields of another
+// body.
 func wantPageInstead(t *testing.T, c *testcaddy.Client, method, uri string) {
 	t.Helper()
 	res := c.Do(t, method, uri, "Range: bytes=0-1", "Accept-Encoding: gzip")
@@ -70,8 +71,8 @@ func wantPageInstead(t *testing.T, c *testcaddy.Client, method, uri string) {
 	res.WantHeader(t, "Set-Cookie", "a=1")
 }
 
-// TestOldBodyIsReadToItsLimits has bodies at and past the limits of draining. Past a limit, the page comes with the next
-// write, and that costs a warning of reverse_proxy's. The client's connection goes on.
+// TestOldBodyIsReadToItsLimits has bodies at and past the limits of draining. Past a limit, the page comes with the
+// next write, and that costs a warning of reverse_proxy's. The client's connection goes on.
 func TestOldBodyIsReadToItsLimits(t *testing.T) {
 	const limit = 256 << 10
 	cases := map[string]struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestOneOfEachBlockTakesEffect has several directives in a block, in blocks within it, in snippets, in error routes and
-// in named routes, where Caddy would merge them and keep the first.
+// TestOneOfEachBlockTakesEffect has several directives in a block, in blocks within it, in snippets, in error routes
+// and in named routes, where Caddy would merge them and keep the first.
 func TestOneOfEachBlockTakesEffect(t *testing.T) {
 	s := testcaddy.Start(t, `
 (page) {
@@ -82,8 +82,8 @@ http://errors.test:0 {
 	}
 }
 
-// TestInnerOneDecides has intercept and other handlers between a site's not_found and one within it. What the inner one
-// lets pass also passes the outer one, even if intercept has replaced it.
+// TestInnerOneDecides has intercept and other handlers between a site's not_found and one within it. What the inner
+// one lets pass also passes the outer one, even if intercept has replaced it.
 func TestInnerOneDecides(t *testing.T) {
 	app := "reverse_proxy " + testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Error-Page", "1")

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestSlowClientsHoldNobodyUp has clients stop in the middle of a request, or read none of many pages. Others are served
-// meanwhile, and Caddy's timeouts end the slow ones.
+// TestSlowClientsHoldNobodyUp has clients stop in the middle of a request, or read none of many pages. Others are
+// served meanwhile, and Caddy's timeouts end the slow ones.
 func TestSlowClientsHoldNobodyUp(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	app := testcaddy.Backend(t, testcaddy.MissingPage)

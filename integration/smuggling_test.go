@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestRequestsAndAnswersStayInStep sends requests one after the other, some with a body that nobody reads. Each gets its
-// own page, in order, or the connection ends. Nothing within a body reaches the backend as a request.
+// TestRequestsAndAnswersStayInStep sends requests one after the other, some with a body that nobody reads. Each gets
+// its own page, in order, or the connection ends. Nothing within a body reaches the backend as a request.
 func TestRequestsAndAnswersStayInStep(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/smuggled" {

@@ -28,8 +28,8 @@ const (
 	replaceAll = "not_found {\nreplace all\n}\n"
 )
 
-// TestResponsesThatAreNotReplacedPass compares a site with not_found, and one with a dry run, with the same site without
-// it, over every version of HTTP.
+// TestResponsesThatAreNotReplacedPass compares a site with not_found, and one with a dry run, with the same site
+// without it, over every version of HTTP.
 func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	file := testcaddy.TempFile(t, "large.bin", strings.Repeat("0123456789abcdef", 256<<10))
@@ -274,9 +274,9 @@ func (e exchange) over(c *testcaddy.Client, host string) (s seen) {
 
 var streamID = regexp.MustCompile(`stream ID \d+`)
 
-// withoutChance removes what varies without not_found, too. net/http sends a 100 of its own if a body is read before the
-// backend's 100 is passed on. Over HTTP/3, a reset may overtake what was sent before it, and an empty response has a
-// Content-Length of 0 unless it was flushed.
+// withoutChance removes what varies without not_found, too. net/http sends a 100 of its own if a body is read before
+// the backend's 100 is passed on. Over HTTP/3, a reset may overtake what was sent before it, and an empty response has
+// a Content-Length of 0 unless it was flushed.
 func (s seen) withoutChance(c *testcaddy.Client, e exchange) seen {
 	if len(s.informational) > 1 && s.informational[0] == "100 map[]" {
 		s.informational = s.informational[1:]
