@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"encoding/xml"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("G\"T", "javascript:alert(1)", `<b>"'&amp;' \`, "1. \"\\\x00\n\t\u2028\uFFFE<a b='c'>]]>--?>")
 	f.Add("A<B", "http://a.test/&lt;`|", "- *_`~|www.a.test:x$@", "+ \xff\xc3\x28")
 	f.Add("GET", "/x", "12) x", "=== # > x")
+	f.Add("GET", "ftp://a.test/", "www.a.test", "WWW.a.test https://a.test me@a.test")
 
 	files := make(map[string]string)
 	for format, source := range map[string]string{
@@ -66,6 +68,9 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
+// isWebLink matches an address and a text that both begin as that of the web.
+var isWebLink = regexp.MustCompile(`(?i)^https?://[^ ]* https?://`)
+
 // wantMarkdown checks that a renderer finds these elements and texts, and no markup but links.
 func wantMarkdown(t *testing.T, page, elements string, texts ...string) {
 	t.Helper()
@@ -88,6 +93,8 @@ func wantMarkdown(t *testing.T, page, elements string, texts ...string) {
 			t.Errorf("got the comment %q", n.Data)
 		case n.Type == html.ElementNode && n.Data != "a":
 			found += " " + n.Data
+		case n.Type == html.ElementNode && !isWebLink.MatchString(n.Attr[0].Val+" "+n.FirstChild.Data):
+			t.Errorf("got the link %q with the text %q", n.Attr[0].Val, n.FirstChild.Data)
 		}
 	}
 	if want := " html head body " + elements; found != want || text != strings.Join(texts, "") {
