@@ -63,10 +63,15 @@ func FuzzTemplate(f *testing.F) {
 			line = "none"
 		}
 		wantMarkdown(t, body(t, m, pg, "markdown"), "p ul li li p", pg.Message, pg.URI, pg.Footer, line)
+		if got := body(t, builtIn, pg, "markdown"); autolinkWithReference.MatchString(got) {
+			t.Errorf("a renderer may find a character reference in the link of\n%s", got)
+		}
 		wantMarkdown(t, body(t, builtIn, pg, "markdown"), "h1 ul li li li p",
 			pg.Heading, "URI: "+pg.URI, "STATUS: 404", "MESSAGE: "+pg.Message, pg.Footer)
 	})
 }
+
+var autolinkWithReference = regexp.MustCompile(`URI: <.*&.*;`)
 
 // isWebLink matches an address and a text that both begin as that of the web.
 var isWebLink = regexp.MustCompile(`(?i)^https?://[^ ]* https?://`)
