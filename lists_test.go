@@ -209,7 +209,8 @@ func TestRecorded404s(t *testing.T) {
 	between(t, "docs/applications.md", fmt.Sprintf(" %d of their 404s", len(testcaddy.Recordings())), "")
 }
 
-// wantReplayed replays a 404 to a client through a handler. It passes as it is, but for Vary, or the page takes its place.
+// wantReplayed replays a 404 to a client through a handler. It passes as it is, but for Vary, or the page takes its
+// place.
 func wantReplayed(t *testing.T, what string, h *Handler, rec testcaddy.Recording, client http.Header, passes bool) {
 	t.Helper()
 	theirs := httptest.NewRecorder()

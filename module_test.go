@@ -44,7 +44,8 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 	}
 }
 
-// TestTemplateIsTriedWithPlaceholders loads a template that fails where a placeholder is empty, or has no server to ask.
+// TestTemplateIsTriedWithPlaceholders loads a template that fails where a placeholder is empty, or has no server to
+// ask.
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", `{{slice (.Placeholder "http.request.uuid") 0 8}}`+
 		`{{slice (.Placeholder "{http.request.host}") 0 1}}{{slice (.Placeholder "http.request.remote.host") 0 1}}`+

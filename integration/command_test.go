@@ -157,8 +157,8 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 	}
 }
 
-// TestNotFoundCommandFlags has the flags that are no options of the handler. Those that are, the tests of internal/command
-// pass on.
+// TestNotFoundCommandFlags has the flags that are no options of the handler. Those that are, the tests of
+// internal/command pass on.
 func TestNotFoundCommandFlags(t *testing.T) {
 	t.Parallel()
 	s := startNotFound(t, "--context-path=/app//", "--trusted-proxies=private_ranges", "--health-path=/healthz", "--report",
@@ -197,8 +197,8 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	}
 }
 
-// TestNotFoundCommandLeavesOtherServersAlone starts a second server at an address of the first. If it started, it would get
-// a share of the first one's connections.
+// TestNotFoundCommandLeavesOtherServersAlone starts a second server at an address of the first. If it started, it
+// would get a share of the first one's connections.
 func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	t.Parallel()
 	first := startNotFound(t, "--report")

@@ -60,4 +60,11 @@ func TestReloadWithTemplates(t *testing.T) {
 		t.Errorf("loading a new template that is broken: got the error %v", err)
 	}
 	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
+
+	// a config without sites is not one that they are reloaded from
+	withoutSites := []byte(`{"admin": {"disabled": true, "config": {"persist": false}}}`)
+	if err := caddy.Load(withoutSites, true); err != nil {
+		t.Fatal(err)
+	}
+	s.Reload(t, config(""))
 }

@@ -13,11 +13,11 @@ func addressOf(method, target, uri string) string {
 	return new(Maker).URI(&Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, nil)
 }
 
-// TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default. A base URL
-// replaces what the client addressed, and the option uri replaces the target.
+// TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default. A
+// base URL replaces what the client addressed.
 func TestAddressOfEveryForm(t *testing.T) {
 	based := newMaker(t, Options{BaseURL: "https://w.test/app/"})
-	for request, want := range map[string]struct{ address, based string }{
+	for request, want := range map[string]struct{ address, behindBase string }{
 		"GET /":                              {"http://a.test/", "/"},
 		"GET /x?y":                           {"http://a.test/x?y", "/x?y"},
 		"GET //b.test/x":                     {"http://a.test//b.test/x", "//b.test/x"},
@@ -35,17 +35,33 @@ func TestAddressOfEveryForm(t *testing.T) {
 		"CONNECT a.test:443":                 {"http://a.test", ""},
 	} {
 		method, target, _ := strings.Cut(request, " ")
-		if got := based.URI(&Asked{Method: method, Target: target, Scheme: "http", Authority: "a.test"}, nil); got != "https://w.test/app"+want.based {
-			t.Errorf("%s with a base URL: got the address %q, want %q", request, got, want.based)
+		if got := addressOf(method, target, ""); got != want.address {
+			t.Errorf("%s: got the address %q, want %q", request, got, want.address)
 		}
-		for uri, want := range map[string]string{
-			"": want.address, "http://b%41.test/x": want.address, "http:///x": want.address, "ftp://b.test/x": want.address, "x": want.address, "javascript:alert(1)//": want.address,
-			"/docs/nothing?x=1": "http://a.test/docs/nothing?x=1", "//b.test/x": "http://a.test//b.test/x", "/{{.}}?<b>&%zz": "http://a.test/%7B%7B.%7D%7D?%3Cb%3E&%25zz",
-			"HTTPS://me:secret@shop.test:81/x@y?z@#me": "HTTPS://shop.test:81/x@y?z@",
-		} {
-			if got := addressOf(method, target, uri); got != want {
-				t.Errorf("%s with the uri %q: got the address %q, want %q", request, uri, got, want)
-			}
+		got := based.URI(&Asked{Method: method, Target: target, Scheme: "http", Authority: "a.test"}, nil)
+		if got != "https://w.test/app"+want.behindBase {
+			t.Errorf("%s with a base URL: got the address %q, want %q", request, got, want.behindBase)
+		}
+	}
+}
+
+// TestOptionURIReplacesTheTarget covers what the option uri may expand to. What is no address of the web is ignored.
+func TestOptionURIReplacesTheTarget(t *testing.T) {
+	const target = "http://b.test/404"
+	for uri, want := range map[string]string{
+		"":                      target,
+		"http://b%41.test/x":    target,
+		"http:///x":             target,
+		"ftp://b.test/x":        target,
+		"x":                     target,
+		"javascript:alert(1)//": target,
+		"/docs/nothing?x=1":     "http://a.test/docs/nothing?x=1",
+		"//b.test/x":            "http://a.test//b.test/x",
+		"/{{.}}?<b>&%zz":        "http://a.test/%7B%7B.%7D%7D?%3Cb%3E&%25zz",
+		"HTTPS://me:secret@shop.test:81/x@y?z@#me": "HTTPS://shop.test:81/x@y?z@",
+	} {
+		if got := addressOf("GET", target, uri); got != want {
+			t.Errorf("the uri %q: got the address %q, want %q", uri, got, want)
 		}
 	}
 }

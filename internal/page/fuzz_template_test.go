@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"encoding/xml"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,13 +13,14 @@ import (
 	"golang.org/x/net/html"
 )
 
-// FuzzTemplate puts anything that a client can send into a template of each format. The texts that are read from the page are
-// those that were put into it, so it is not the built-in page either.
+// FuzzTemplate puts anything that a client can send into a template of each format. The texts that are read from the
+// page are those that were put into it, so it is not the built-in page either.
 func FuzzTemplate(f *testing.F) {
 	f.Add("GET", "/docs?x=1&y;z", "a message", "a value")
 	f.Add("G\"T", "javascript:alert(1)", `<b>"'&amp;' \`, "1. \"\\\x00\n\t\u2028\uFFFE<a b='c'>]]>--?>")
 	f.Add("A<B", "http://a.test/&lt;`|", "- *_`~|www.a.test:x$@", "+ \xff\xc3\x28")
 	f.Add("GET", "/x", "12) x", "=== # > x")
+	f.Add("GET", "ftp://a.test/", "www.a.test", "WWW.a.test https://a.test me@a.test")
 
 	files := make(map[string]string)
 	for format, source := range map[string]string{
@@ -61,10 +63,18 @@ func FuzzTemplate(f *testing.F) {
 			line = "none"
 		}
 		wantMarkdown(t, body(t, m, pg, "markdown"), "p ul li li p", pg.Message, pg.URI, pg.Footer, line)
+		if got := body(t, builtIn, pg, "markdown"); autolinkWithReference.MatchString(got) {
+			t.Errorf("a renderer may find a character reference in the link of\n%s", got)
+		}
 		wantMarkdown(t, body(t, builtIn, pg, "markdown"), "h1 ul li li li p",
 			pg.Heading, "URI: "+pg.URI, "STATUS: 404", "MESSAGE: "+pg.Message, pg.Footer)
 	})
 }
+
+var autolinkWithReference = regexp.MustCompile(`URI: <.*&.*;`)
+
+// isWebLink matches an address and a text that both begin as that of the web.
+var isWebLink = regexp.MustCompile(`(?i)^https?://[^ ]* https?://`)
 
 // wantMarkdown checks that a renderer finds these elements and texts, and no markup but links.
 func wantMarkdown(t *testing.T, page, elements string, texts ...string) {
@@ -88,6 +98,8 @@ func wantMarkdown(t *testing.T, page, elements string, texts ...string) {
 			t.Errorf("got the comment %q", n.Data)
 		case n.Type == html.ElementNode && n.Data != "a":
 			found += " " + n.Data
+		case n.Type == html.ElementNode && !isWebLink.MatchString(n.Attr[0].Val+" "+n.FirstChild.Data):
+			t.Errorf("got the link %q with the text %q", n.Attr[0].Val, n.FirstChild.Data)
 		}
 	}
 	if want := " html head body " + elements; found != want || text != strings.Join(texts, "") {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// headerOf returns the header of a page in place of a response that had the fields of theirs. The site had those of site
-// before that response; nil: the page takes the place of none.
+// headerOf returns the header of a page in place of a response that had the fields of theirs. The site had those of
+// site before that response; nil: the page takes the place of none.
 func headerOf(t *testing.T, o Options, site, theirs http.Header) http.Header {
 	t.Helper()
 	m := newMaker(t, o)
@@ -112,7 +112,8 @@ func TestVaryHasAcceptWhereSeveralFormatsAreOnOffer(t *testing.T) {
 	}
 }
 
-// TestHeaderValuesAreNotShared changes a page's values in place, as Caddy's header handler does, and asks for another page.
+// TestHeaderValuesAreNotShared changes a page's values in place, as Caddy's header handler does, and asks for another
+// page.
 func TestHeaderValuesAreNotShared(t *testing.T) {
 	first := headerOf(t, Options{}, nil, http.Header{})
 	want := first.Clone()
