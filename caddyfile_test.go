@@ -41,17 +41,23 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			want:  Handler{Template: map[string]string{"xml": "404.xml", "html": "./json", "json": "json"}},
 		},
 
-		"empty block of option": {input: "not_found {\nfooter x {\n}\nreplace all\n}", want: Handler{Footer: "x", Replace: "all"}},
+		"empty block of option": {
+			input: "not_found {\nfooter x {\n}\nreplace all\n}",
+			want:  Handler{Footer: "x", Replace: "all"},
+		},
 		"placeholders": {
 			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\nuri {a}#x\n}",
 			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} ", URI: "{a}#x"},
 		},
 
-		"stray argument":    {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options; for a page of your own, write not_found { template 404.html }, at Testfile:1"},
-		"single quotes":     {input: "not_found {\nmessage 'No page here'\n}", err: `option 'message': 'No page here' is not in quotes that a Caddyfile has; write "No page here", or use backticks, at Testfile:2`},
-		"one word in them":  {input: "not_found {\nmessage 'Oops'\n}", err: `option 'message': 'Oops' is not in quotes that a Caddyfile has; write "Oops", or use backticks, at Testfile:2`},
-		"curly quotes":      {input: "not_found {\nfooter “Powered by us”\n}", err: `option 'footer': “Powered by us” is not in quotes that a Caddyfile has; write "Powered by us", or use backticks, at Testfile:2`},
-		"an apostrophe":     {input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}", want: Handler{Footer: "'til soon", Message: "“Oops”"}},
+		"stray argument":   {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options; for a page of your own, write not_found { template 404.html }, at Testfile:1"},
+		"single quotes":    {input: "not_found {\nmessage 'No page here'\n}", err: `option 'message': 'No page here' is not in quotes that a Caddyfile has; write "No page here", or use backticks, at Testfile:2`},
+		"one word in them": {input: "not_found {\nmessage 'Oops'\n}", err: `option 'message': 'Oops' is not in quotes that a Caddyfile has; write "Oops", or use backticks, at Testfile:2`},
+		"curly quotes":     {input: "not_found {\nfooter “Powered by us”\n}", err: `option 'footer': “Powered by us” is not in quotes that a Caddyfile has; write "Powered by us", or use backticks, at Testfile:2`},
+		"an apostrophe": {
+			input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}",
+			want:  Handler{Footer: "'til soon", Message: "“Oops”"},
+		},
 		"a matcher as path": {input: "not_found {\ncontext_path /shop/*\n}", err: `context_path: "/shop/*" is a matcher, and context_path is a path; write it as in "/app", at Testfile:2`},
 		"brace forgotten":   {input: "not_found {\nfooter x\nfile_server {\nbrowse\n}\n}", err: "unknown option 'file_server'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:3"},
 		"matcher in block":  {input: "not_found {\n@x path /x\n}", err: "unknown option '@x'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:2"},
@@ -85,7 +91,10 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"keep half a field": {input: "not_found {\nkeep header X\n}", err: "keep takes the matchers header and status: malformed header matcher: expected both field and value, at Testfile:2"},
 		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument, and its line turns it on; to turn it off, leave out the line, at Testfile:2"},
 		"dry_run off":       {input: "not_found {\ndry_run off\n}", err: "option 'dry_run' takes no argument, and its line turns it on; to turn it off, leave out the line, at Testfile:2"},
-		"a block of option": {input: "not_found {\nfooter x {\ny\n}\n}", err: "option 'footer' takes no block, at Testfile:3"},
+		"a block of option": {
+			input: "not_found {\nfooter x {\ny\n}\n}",
+			err:   "option 'footer' takes no block, at Testfile:3",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +231,8 @@ func FuzzCaddyfile(f *testing.F) {
 			return
 		}
 		w := httptest.NewRecorder()
-		if err := serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain); err != nil || w.Body.Len() == 0 {
+		err = serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain)
+		if err != nil || w.Body.Len() == 0 {
 			t.Errorf("got %d %q, %v", w.Code, w.Body, err)
 		}
 	})

@@ -90,7 +90,8 @@ func TestListsOfFlagsAreThoseInTheCode(t *testing.T) {
 	options := slices.DeleteFunc(flags, func(flag string) bool {
 		return flag == "report" || !slices.Contains(optionNames, strings.ReplaceAll(flag, "-", "_"))
 	})
-	help := between(t, "internal/command/command.go", "whichever the client's Accept header prefers. ", " are the options of the")
+	const source = "internal/command/command.go"
+	help := between(t, source, "whichever the client's Accept header prefers. ", " are the options of the")
 	wantList(t, "the help of the command", slices.Sorted(slices.Values(find(`--([a-z-]+)`, help))), options)
 }
 

@@ -26,7 +26,8 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 		strings.Repeat("{", 200) + "\x07":               "",
 	} {
 		for option, h := range map[string]*Handler{
-			"message": {Message: value}, "context_path": {ContextPath: value}, "base_url": {BaseURL: value}, "uri": {URI: value}, "footer": {Footer: value},
+			"message": {Message: value}, "context_path": {ContextPath: value}, "base_url": {BaseURL: value},
+			"uri": {URI: value}, "footer": {Footer: value},
 		} {
 			if option == "context_path" && want == `""` {
 				continue // the root context
@@ -52,7 +53,8 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 		`|{{.Placeholder "http.shutting_down"}}`)
 	h := provision(t, &Handler{Template: map[string]string{"html": file}, Formats: []string{"html"}})
 	w := httptest.NewRecorder()
-	if err := serve(h, w, "GET", "/x", testcaddy.EndOfChain); err != nil || !strings.HasSuffix(w.Body.String(), "a1|false") {
+	err := serve(h, w, "GET", "/x", testcaddy.EndOfChain)
+	if err != nil || !strings.HasSuffix(w.Body.String(), "a1|false") {
 		t.Errorf("got %q, %v", w.Body, err)
 	}
 }

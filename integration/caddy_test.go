@@ -51,7 +51,10 @@ func TestWhatCaddyDoes(t *testing.T) {
 			want: "WriteHeader 200 Content-Type intercepted:410",
 		},
 		"within its response route": {site: intercept + "OBSERVER" + gone + "respond 410", want: " intercepted:410"},
-		"intercept takes none":      {site: "route {\nOBSERVER\n" + intercept + gone + "respond 200\n}", want: "WriteHeader 200"},
+		"intercept takes none": {
+			site: "route {\nOBSERVER\n" + intercept + gone + "respond 200\n}",
+			want: "WriteHeader 200",
+		},
 		// Judge.Status
 		"intercept of no answer": {
 			site: "route {\nOBSERVER\n" + intercept + gone + "}",

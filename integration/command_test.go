@@ -161,7 +161,8 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 // internal/command pass on.
 func TestNotFoundCommandFlags(t *testing.T) {
 	t.Parallel()
-	s := startNotFound(t, "--context-path=/app//", "--trusted-proxies=private_ranges", "--health-path=/healthz", "--report",
+	s := startNotFound(t,
+		"--context-path=/app//", "--trusted-proxies=private_ranges", "--health-path=/healthz", "--report",
 		"--access-log", "--debug")
 	res := s.Get(t, "http://a.test/x", "X-Forwarded-Host: www.example.com", "X-Forwarded-Proto: https")
 	res.WantPage(t, "GET", "https://www.example.com/x", "/app")
@@ -213,7 +214,11 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	}{
 		{env: first.admin, at: "admin: at " + first.admin, instead: "--admin localhost:2020 or --admin unix//run/not-found.sock"},
 		{flags: "--admin=" + first.admin, at: "admin: at " + first.admin, instead: "--admin localhost:2020"},
-		{flags: "--admin=unix/" + socket + "|0220", at: "admin: at unix/" + socket + "|0220", instead: "--admin localhost:2020"},
+		{
+			flags:   "--admin=unix/" + socket + "|0220",
+			at:      "admin: at unix/" + socket + "|0220",
+			instead: "--admin localhost:2020",
+		},
 		{flags: "--listen=" + first.addr, at: "listen: at " + first.addr, instead: "--listen :8081"},
 		{flags: "--listen=tcp/" + first.addr, at: "listen: at tcp/" + first.addr, instead: "--listen :8081"},
 	} {

@@ -78,7 +78,13 @@ http://a.test:0 {
 		"Unanswered, and a day before B": "69",
 		"By instance A":                  addr + " 382",
 	}
-	variables := strings.NewReplacer("$job", "caddy|none", "$__rate_interval", "10m", "$__range", "1h", "rate(", "increase(", "offset 1d", "")
+	variables := strings.NewReplacer(
+		"$job", "caddy|none",
+		"$__rate_interval", "10m",
+		"$__range", "1h",
+		"rate(", "increase(",
+		"offset 1d", "",
+	)
 	for name, expr := range exprs {
 		if got := p.query(t, variables.Replace(expr), now); got != want[name] {
 			t.Errorf("%s: %s\ngot %s, want %s", name, expr, got, want[name])

@@ -407,7 +407,8 @@ func (s *staged) serveReport(t *testing.T, method string) (r report.Report) {
 		t.Fatal(err)
 	}
 	rec := httptest.NewRecorder()
-	_ = module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(rec, httptest.NewRequest(method, "/not_found/report", nil))
+	route := module.New().(caddy.AdminRouter).Routes()[0]
+	_ = route.Handler.ServeHTTP(rec, httptest.NewRequest(method, "/not_found/report", nil))
 	if rec.Body.Len() > 0 { // else no handler has reported yet
 		if err := json.Unmarshal(rec.Body.Bytes(), &r); err != nil {
 			t.Fatal(err)

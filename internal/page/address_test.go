@@ -71,7 +71,8 @@ func TestOptionURIReplacesTheTarget(t *testing.T) {
 func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 	const uriBytes = uri.Letters + uri.Digits + "-._~!$&'()*+,;=:/?@%"
 	for c := 0x21; c < 0x100; c++ {
-		for _, target := range []string{"/" + string([]byte{byte(c)}), "/a" + string([]byte{byte(c)}) + "0?" + string([]byte{byte(c), byte(c)})} {
+		sign := string([]byte{byte(c)})
+		for _, target := range []string{"/" + sign, "/a" + sign + "0?" + sign + sign} {
 			address := addressOf("GET", target, "")
 			if fromURI := addressOf("GET", "/404", target); c != '#' && fromURI != address {
 				t.Errorf("uri %q: got the address %q, want %q", target, fromURI, address)

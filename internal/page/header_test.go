@@ -104,7 +104,8 @@ func TestSitePolicyOverridesThePages(t *testing.T) {
 
 // TestVaryHasAcceptWhereSeveralFormatsAreOnOffer does not test how a field is added to others, as package accept does.
 func TestVaryHasAcceptWhereSeveralFormatsAreOnOffer(t *testing.T) {
-	if got := headerOf(t, Options{}, nil, http.Header{"Vary": {"Origin"}}); !slices.Equal(got["Vary"], []string{"Origin, Accept"}) {
+	got := headerOf(t, Options{}, nil, http.Header{"Vary": {"Origin"}})
+	if !slices.Equal(got["Vary"], []string{"Origin, Accept"}) {
 		t.Errorf("got %q", got["Vary"])
 	}
 	if got := headerOf(t, Options{Formats: []string{"html"}}, nil, http.Header{}); got["Vary"] != nil {

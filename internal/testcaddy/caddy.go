@@ -50,7 +50,8 @@ func Start(t testing.TB, sites string, options ...string) *Server {
 	t.Helper()
 	logs := NewLogs(t)
 	// without Caddy's events: to log one, it reads its TLS app, which may still be starting
-	s := StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\n"+logs.Output+"\nlevel DEBUG\nexclude events\n}")...)))
+	options = append(options, "log default {\n"+logs.Output+"\nlevel DEBUG\nexclude events\n}")
+	s := StartConfig(t, Adapt(t, Caddyfile(sites, options...)))
 	s.Logs = logs
 	return s
 }
