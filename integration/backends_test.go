@@ -87,7 +87,7 @@ type errorService struct {
 // proxies.
 func startErrorService(t *testing.T, proxies string) errorService {
 	t.Helper()
-	const example = "../examples/error-service/"
+	const example = "../examples/proxies/"
 	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/hello":
@@ -105,6 +105,8 @@ func startErrorService(t *testing.T, proxies string) errorService {
 		":8080 ", "http://:"+query+" ",
 		":8081 ", "http://:"+header+" ",
 		":8082 ", "http://:0 ",
+		":8090 ", "http://a.test:0 ",
+		":8091 ", "http://b.test:0 ",
 		"remote_ip private_ranges", "remote_ip "+proxies)
 	options, sites, _ := strings.Cut(caddyfile, "\n}\n")
 	_, options, _ = strings.Cut(options, "\n{\n")
@@ -190,6 +192,7 @@ func TestDocumentedJq(t *testing.T) {
 		missed(report.Other, "www.example.com", "/passed", 3, 1),
 		missed(report.Other, "shop.example.com", "/other-host", 3, 0),
 		missed(report.None, "www.example.com", "/nobody", 3, 0),
+		missed(report.None, "www.example.com", "/shop/candles", 4, 0),
 	}}
 	for _, path := range hostilePaths {
 		r.Addresses = append(r.Addresses, missed(report.Other, "www.example.com", path, 2, 0))
@@ -205,6 +208,7 @@ func TestDocumentedJq(t *testing.T) {
 	for comment, want := range map[string]string{
 		"own links by linking page": "8\t2\thttps://b.test/\n",
 		"redirects":                 "# redir /old/a.html/ /NEW\n# redir /~a/_b-c /NEW\n",
+		"one address over all":      "own\t7\thttps://b.test/\nnone\t4\thttps://b.test/\n",
 	} {
 		if got := documented(t, dir, "../docs/report.md", comment); got != want {
 			t.Errorf("%s: got\n%swant\n%s", comment, got, want)

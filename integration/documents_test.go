@@ -124,7 +124,7 @@ func exampleFiles(t *testing.T) []string {
 // documents returns the paths of all documents.
 func documents(t *testing.T) (files []string) {
 	t.Helper()
-	return glob(t, "*.md", ".github/*.md", "docs/*.md", "examples/*.md", "examples/*/*.md")
+	return glob(t, "*.md", ".github/*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "tools/*/*.md")
 }
 
 // glob returns the paths that match the patterns. Each pattern must match something.

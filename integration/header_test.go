@@ -15,25 +15,26 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestHeaderOfPage compares the whole header, in text and in HTML.
+// TestHeaderOfPage compares the whole header. docs/headers.md has the hash of the page's style.
 func TestHeaderOfPage(t *testing.T) {
 	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n}")
-	for _, f := range []string{"text/plain", "text/html"} {
-		res := s.Get(t, "http://a.test/x", "Accept: "+f)
-		want := http.Header{
-			"Cache-Control": {"no-store"}, "Content-Type": {f + "; charset=utf-8"}, "Server": {"Caddy"}, "Vary": {"Accept"},
-			"X-Content-Type-Options": {"nosniff"}, "Content-Length": {fmt.Sprint(len(res.Content))},
-		}
-		if f == "text/html" {
-			policy := testcaddy.StylePolicy(t, res.Content)
-			want.Set("Content-Security-Policy", policy)
-			if hash := regexp.MustCompile(`'sha256-[^']+'`).FindString(policy); !strings.Contains(readFile(t, "../docs/headers.md"), hash) {
-				t.Errorf("docs/headers.md lacks the hash of the page's style, %s", hash)
-			}
-		}
-		if got := res.Undated(); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %v, want %v", f, got, want)
-		}
+	res := s.Get(t, "http://a.test/x", "Accept: text/html")
+	policy := testcaddy.StylePolicy(t, res.Content)
+	want := http.Header{
+		"Cache-Control":           {"no-store"},
+		"Content-Length":          {fmt.Sprint(len(res.Content))},
+		"Content-Security-Policy": {policy},
+		"Content-Type":            {"text/html; charset=utf-8"},
+		"Server":                  {"Caddy"},
+		"Vary":                    {"Accept"},
+		"X-Content-Type-Options":  {"nosniff"},
+	}
+	if got := res.Undated(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	hash := regexp.MustCompile(`'sha256-[^']+'`).FindString(policy)
+	if !strings.Contains(readFile(t, "../docs/headers.md"), hash) {
+		t.Errorf("docs/headers.md lacks the hash of the page's style, %s", hash)
 	}
 }
 
@@ -41,17 +42,15 @@ func TestHeaderOfPage(t *testing.T) {
 func TestHeaderOfReplacedResponse(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
-		for field, value := range map[string]string{
-			"Content-Type": "text/html; charset=latin1", "Content-Length": "6", "Content-Language": "de", "ETag": `"1"`,
-			"Cache-Control": "public, max-age=31536000", "CDN-Cache-Control": "max-age=600", "X-Accel-Redirect": "/protected/x",
-			"Content-Security-Policy": "default-src shop.test", "Server": "ShopServer/1.3", "X-Request-Id": "7", "Link": "</a>; rel=preload",
-		} {
-			h.Set(field, value)
-		}
-		for field := range strings.FieldsSeq("Digest Repr-Digest Unencoded-Digest Memento-Datetime Alternates TCN MIME-Version OData-Version Preference-Applied " +
-			"Signature-Input Edge-Control Use-As-Dictionary No-Vary-Search Incremental SourceMap X-SourceMap X-LIGHTTPD-Send-File X-Reproxy-URL") {
+		for _, field := range strings.Fields("Alternates CDN-Cache-Control Content-Language Digest ETag Edge-Control " +
+			"Incremental Link MIME-Version Memento-Datetime No-Vary-Search OData-Version Preference-Applied Repr-Digest Server " +
+			"Signature-Input SourceMap TCN Unencoded-Digest Use-As-Dictionary X-Accel-Redirect X-LIGHTTPD-Send-File " +
+			"X-Reproxy-URL X-SourceMap Content-Security-Policy") {
 			h.Set(field, "theirs")
 		}
+		h.Set("Content-Type", "text/html; charset=latin1")
+		h.Set("Cache-Control", "public, max-age=31536000")
+		h.Set("X-Request-Id", "7")
 		h["Set-Cookie"] = []string{"a=1", "b=2; Secure"}
 		h["Vary"] = []string{"Origin", "Cookie, accept-encoding"}
 		w.WriteHeader(http.StatusNotFound)
@@ -64,55 +63,57 @@ http://a.test:0 {
 	header Content-Security-Policy "default-src 'none'"
 	reverse_proxy `+app+`
 }`)
-	res := s.Get(t, "http://a.test/x", "Accept: text/html")
-	if got := testcaddy.FieldsOf(t, res).URI; got != "http://a.test/x" {
-		t.Errorf("got the address %s", got)
-	}
+	res := s.Get(t, "http://a.test/x")
+	res.WantPage(t, "GET", "http://a.test/x", "")
 	want := http.Header{
-		"Content-Type": {"text/html; charset=utf-8"}, "Content-Length": {fmt.Sprint(len(res.Content))}, "Cache-Control": {"no-store"},
-		"X-Content-Type-Options": {"nosniff"}, "Server": {"Caddy"}, "Via": {"1.1 Caddy"}, "X-Site": {"yes"}, "X-Request-Id": {"7"},
-		"Set-Cookie": {"a=1", "b=2; Secure"}, "Vary": {"Origin, Cookie, accept-encoding, Accept"},
-		"Content-Security-Policy": {"default-src 'none'"}, // the site's, not the backend's or the page's
+		"Cache-Control":           {"no-store"},
+		"Content-Length":          {fmt.Sprint(len(res.Content))},
+		"Content-Security-Policy": {"default-src 'none'"},
+		"Content-Type":            {"text/plain; charset=utf-8"},
+		"Server":                  {"Caddy"},
+		"Set-Cookie":              {"a=1", "b=2; Secure"},
+		"Vary":                    {"Origin, Cookie, accept-encoding, Accept"},
+		"Via":                     {"1.1 Caddy"},
+		"X-Content-Type-Options":  {"nosniff"},
+		"X-Request-Id":            {"7"},
+		"X-Site":                  {"yes"},
 	}
 	if got := res.Undated(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got the header %v, want %v", got, want)
+		t.Errorf("got the header\n%v\nwant\n%v", got, want)
 	}
 }
 
-// TestHeaderOfTheSiteStays sets the site's own fields before not_found and after it. They stay, but a replaced response may have
-// overwritten them, so they get back what they were before.
+// TestHeaderOfTheSiteStays sets the site's own fields before not_found and after it. They stay, but a replaced
+// response may have overwritten them, so they get back what they were before.
 func TestHeaderOfTheSiteStays(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/auth" {
 			return
 		}
-		for _, field := range []string{"Content-Security-Policy", "Content-Security-Policy-Report-Only", "Content-Language", "Link", "Server"} {
+		for _, field := range []string{"Content-Security-Policy", "Content-Language", "Link", "Server"} {
 			w.Header().Set(field, "theirs")
-		}
-		if r.URL.Path == "/no-server" {
-			w.Header().Del("Server")
 		}
 		w.WriteHeader(http.StatusNotFound)
 	})
 	// at once, as header can in JSON; in a Caddyfile, it defers deletions
-	noServer := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	within := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+		w.Header().Set("Content-Security-Policy", "within")
+		w.Header().Set("Link", "within")
+		w.Header().Set("Content-Language", "within")
 		w.Header().Del("Server")
 		return next.ServeHTTP(w, r)
 	})
-	sets := func(matcher, value string) string {
-		return strings.NewReplacer("MATCHER", matcher, "VALUE", value).Replace(`
-			header MATCHER Content-Security-Policy VALUE
-			header MATCHER Content-Security-Policy-Report-Only VALUE
-			header MATCHER Content-Language VALUE
-			header MATCHER Link VALUE
-			`)
-	}
-	s := testcaddy.Start(t, "http://a.test:0 {\n"+strings.NewReplacer("WITHIN", sets("*", "within")+noServer, "APP", app).Replace(sets("/sets/*", "before")+`
+	s := testcaddy.Start(t, "http://a.test:0 {\n"+strings.NewReplacer("WITHIN", within, "APP", app).Replace(`
+	header /sets/* Content-Security-Policy before
+	header /sets/* Content-Language before
+	header /sets/* Link before
 	not_found
-	handle /error/* {WITHIN
+	handle /error/* {
+		WITHIN
 		error 404
 	}
-	handle /unanswered/* {WITHIN
+	handle /unanswered/* {
+		WITHIN
 	}
 	handle /intercepted/* {
 		intercept {
@@ -120,14 +121,16 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 				respond no
 			}
 		}
-		route {WITHIN
+		route {
+			WITHIN
 		}
 	}
 	handle /authorized/* {
 		route {
 			forward_auth APP {
 				uri /auth
-			}WITHIN
+			}
+			WITHIN
 		}
 	}
 	header /changed/* Content-Language fr
@@ -143,25 +146,24 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		reverse_proxy APP
 	}
 }`))
-	for path, want := range map[string]struct{ own, language, server string }{
-		"/error/x":       {"within", "within", ""},
-		"/unanswered/x":  {"within", "within", ""},
-		"/authorized/x":  {"within", "within", ""},
-		"/intercepted/x": {"within", "within", ""},
-		"/proxied":       {"", "", "Caddy"},
-		"/no-server":     {"", "", ""},
-		"/removed/x":     {"", "", ""},
-		"/changed/x":     {"", "fr", "Caddy"}, // header changes values in place
-		"/sets/x":        {"before", "before", "Caddy"},
+	for path, want := range map[string]struct {
+		own      string // Link, and the policy if it is not the page's
+		language string
+		server   string
+	}{
+		"/error/x":       {own: "within", language: "within"},
+		"/unanswered/x":  {own: "within", language: "within"},
+		"/authorized/x":  {own: "within", language: "within"},
+		"/intercepted/x": {own: "within", language: "within"},
+		"/proxied":       {server: "Caddy"},
+		"/removed/x":     {},
+		"/changed/x":     {language: "fr", server: "Caddy"}, // header changes values in place
+		"/sets/x":        {own: "before", language: "before", server: "Caddy"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			res := s.Get(t, "http://a.test"+path, "Accept: text/html")
-			if got := testcaddy.FieldsOf(t, res).URI; got != "http://a.test"+path {
-				t.Errorf("got the address %s", got)
-			}
 			res.WantHeader(t, "Content-Security-Policy", cmp.Or(want.own, testcaddy.StylePolicy(t, res.Content)))
-			res.WantHeader(t, "Content-Security-Policy-Report-Only", want.own)
 			res.WantHeader(t, "Content-Language", want.language)
 			res.WantHeader(t, "Link", want.own)
 			res.WantHeader(t, "Server", want.server)
@@ -169,48 +171,39 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 	}
 }
 
-// TestPageDescribesItself writes the page where the header has fields of another body: a file's that an upstream hands over to
-// Caddy, or the site's.
+// TestPageDescribesItself writes the page where the header has fields of another body: a file's that an upstream hands
+// over to Caddy, or the site's.
 func TestPageDescribesItself(t *testing.T) {
-	fields := map[string]string{ // one of each rule
-		"Content-Encoding": "br", "Etag": `"1"`, "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "X-Accel-Expires": "3600", "Signature": "x=:eA==:",
-		"Cdn-Cache-Control": "max-age=600", "Surrogate-Control": "max-age=600", "X-Sendfile2": "/x", "Refresh": "0", "Grpc-Status": "5",
-	}
+	fields := map[string]string{"Content-Encoding": "br", "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "X-Stays": "yes"}
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		for field, value := range fields {
 			w.Header().Set(field, value)
 		}
-		w.Header().Set("X-Accel-Redirect", "/protected/x.png")
-		w.Header().Set("X-Stays", "yes")
-		w.Header().Set("Content-Type", "image/png")
 		io.WriteString(w, "theirs")
 	})
-	accel := func(routes string) string {
-		return "reverse_proxy " + app + " {\n@accel header X-Accel-Redirect *\nhandle_response @accel {\ncopy_response_headers\n" + routes + "\n}\n}\n"
+	handles := func(routes string) string {
+		return "reverse_proxy " + app + " {\nhandle_response {\ncopy_response_headers\n" + routes + "\n}\n}\n"
 	}
-	own := "header X-Stays yes\n"
+	own := ""
 	for field, value := range fields {
 		own += fmt.Sprintf("header %s %q\n", field, value)
 	}
 	s, hosts := testcaddy.StartSites(t, "", map[string]string{
-		"an error":                   accel("error 404"),
-		"the end of the routes":      accel(""),
-		"not_found in the routes":    accel("not_found\nerror 404"),
-		"in handle_errors":           accel("error 404") + "handle_errors {\nnot_found\n}\n",
-		"a copy with another status": "not_found {\nreplace all\n}\n" + accel("copy_response 404"),
-		"intercepted":                "intercept {\n@ok status 200\nhandle_response @ok {\nerror 404\n}\n}\nreverse_proxy " + app,
-		"the site's own, unanswered": own + "not_found",
-		"the site's own, within":     "handle {\n" + own + "error 404\n}",
+		"an error":                   handles("error 404"),
+		"the end of the routes":      handles(""),
+		"not_found in the routes":    handles("not_found"),
+		"in handle_errors":           handles("error 404") + "handle_errors {\nnot_found\n}\n",
+		"a copy with another status": handles("copy_response 404"),
+		"the site's own":             "handle {\n" + own + "error 404\n}",
 	})
 	for name, host := range hosts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			res := s.Get(t, "http://"+host+"/x")
 			res.WantPage(t, "GET", "http://"+host+"/x", "")
-			for field := range fields {
-				res.WantHeader(t, field, "")
-			}
-			if !strings.HasPrefix(res.Header.Get("X-Stays"), "yes") { // or more than once
+			res.WantHeader(t, "Content-Encoding", "")
+			res.WantHeader(t, "Expires", "")
+			if res.Header.Get("X-Stays") != "yes" {
 				t.Errorf("the header is %v, want X-Stays in it", res.Header)
 			}
 		})

@@ -1,5 +1,5 @@
-// Package integration tests not_found in a whole Caddy, as clients, backends and operators see it. What needs no server is tested
-// beside the code.
+// Package integration tests not_found in a whole Caddy, as clients, backends and operators see it. What needs no
+// server is tested beside the code.
 package integration
 
 import (

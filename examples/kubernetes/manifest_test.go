@@ -51,7 +51,8 @@ func TestManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
-	if result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
+	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec))
+	if !result.Allowed {
 		t.Errorf("the restricted Pod Security Standard forbids the pod: %s", result.ForbiddenDetail())
 	}
 	if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
@@ -66,8 +67,9 @@ func TestManifests(t *testing.T) {
 	if port := service.Spec.Ports[0]; port.TargetPort.StrVal != container.Ports[0].Name {
 		t.Errorf("the service goes to the port %s", port.TargetPort.StrVal)
 	}
-	if backend := ingress.Spec.DefaultBackend.Service; backend.Name != service.Name || backend.Port.Name != service.Spec.Ports[0].Name {
-		t.Errorf("the default backend is %v", backend)
+	defaultBackend := ingress.Spec.DefaultBackend.Service
+	if defaultBackend.Name != service.Name || defaultBackend.Port.Name != service.Spec.Ports[0].Name {
+		t.Errorf("the default backend is %v", defaultBackend)
 	}
 	if class := ingress.Spec.IngressClassName; class == nil || *class == "" {
 		t.Error("the ingress has no class, so only a default class would take it")
@@ -83,7 +85,8 @@ func TestManifests(t *testing.T) {
 		if len(last.Matches) > 0 || len(last.BackendRefs) != 1 {
 			t.Fatalf("%s: the last rule is %v", route.Name, last)
 		}
-		if backend := last.BackendRefs[0]; string(backend.Name) != service.Name || backend.Port == nil || *backend.Port != service.Spec.Ports[0].Port {
+		backend := last.BackendRefs[0]
+		if backend.Port == nil || *backend.Port != service.Spec.Ports[0].Port || string(backend.Name) != service.Name {
 			t.Errorf("%s: the last rule goes to %v", route.Name, backend)
 		}
 		if len(route.Spec.ParentRefs) != 1 || route.Spec.ParentRefs[0].Name != "example" {
@@ -95,8 +98,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// onlyTheControllerConnects checks that a policy lets some pods of one namespace connect to the port, and nothing else. With
-// two peers in the place of one that has both selectors, every pod of the namespace could connect.
+// onlyTheControllerConnects checks that a policy lets some pods of one namespace connect to the port, and nothing else.
+// If the policy had two peers in place of one with both selectors, every pod of the namespace could connect.
 func onlyTheControllerConnects(t *testing.T, policy *networkingv1.NetworkPolicy, port string) {
 	t.Helper()
 	if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
@@ -118,8 +121,8 @@ func onlyTheControllerConnects(t *testing.T, policy *networkingv1.NetworkPolicy,
 	}
 }
 
-// decode decodes the objects of a file, which are known by their version, kind and name, and are all there. An unknown or
-// repeated field is an error.
+// decode decodes the objects of a file, which are known by their version, kind and name, and are all there. An unknown
+// or repeated field is an error.
 func decode(t *testing.T, file string, objects map[string]any) {
 	t.Helper()
 	manifest, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
-// Package browser tests the page in headless Chromium, with axe-core from `npm ci`, and saves the screenshots in docs/. It is a
-// separate module, so that the plugin does not require a browser's driver.
+// Package browser tests the page in headless Chromium, with axe-core from `npm ci`, and saves the screenshots in docs/.
+// It is a separate module, so that the plugin does not require a browser's driver.
 package browser
 
 import (
@@ -43,7 +43,8 @@ func withQuickstart(run func() int) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	caddy := filepath.Join(dir, "caddy")
-	if output, err := exec.Command("go", "build", "-C", "../..", "-o", caddy, "./cmd/caddy").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-C", "../..", "-o", caddy, "./cmd/caddy")
+	if output, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building Caddy: %w\n%s", err, output)
 	}
 	config := filepath.Join(dir, "Caddyfile")
@@ -70,8 +71,8 @@ func withQuickstart(run func() int) (int, error) {
 	}
 }
 
-// writeSites writes the Caddyfile. The document's two sites get the ports 8083 and 8084; at 8085 is one whose policy blocks the
-// page's style.
+// writeSites writes the Caddyfile. The document's two sites get the ports 8083 and 8084. The site at 8085 has a policy
+// that blocks the page's style.
 func writeSites(file string) error {
 	quickstart, err := os.ReadFile("../../examples/quickstart/Caddyfile")
 	if err != nil {
@@ -85,7 +86,9 @@ func writeSites(file string) error {
 	sites := string(quickstart)
 	for i, block := range strings.Split(section, "```caddyfile\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
-		sites += strings.NewReplacer("example.com", fmt.Sprint("http://127.0.0.1:", 8083+i), "localhost:9000", "127.0.0.1:8081").Replace(block)
+		address := fmt.Sprint("http://127.0.0.1:", 8083+i)
+		inTest := strings.NewReplacer("example.com", address, "localhost:9000", "127.0.0.1:8081")
+		sites += inTest.Replace(block)
 	}
 	sites += "http://127.0.0.1:8085 {\nheader Content-Security-Policy \"default-src 'self'\"\nnot_found\n}\n"
 	return os.WriteFile(file, []byte(sites), 0o600)
@@ -218,6 +221,7 @@ func TestPage(t *testing.T) {
 	long := site + "/shop/" + strings.Repeat("nothing-", 125) + strings.Repeat("x", 974) + "?q=%3Cscript%3E"
 
 	backgrounds := make(map[string]bool)
+	const hostile = site + `/"><script>alert(1)</script>?'<img src=x onerror=alert(1)>{{.}}`
 	for name, tt := range map[string]struct {
 		url        string
 		view       view
@@ -228,7 +232,7 @@ func TestPage(t *testing.T) {
 		"phone":       {short, view{375, 560, true, "light"}, "page-phone.png"},
 		"long, light": {long, view{320, 560, true, "light"}, ""},
 		"long, dark":  {long, view{320, 560, true, "dark"}, ""},
-		"hostile":     {site + `/"><script>alert(1)</script>?'<img src=x onerror=alert(1)>{{.}}`, view{1000, 560, false, "light"}, ""},
+		"hostile":     {hostile, view{1000, 560, false, "light"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := look(t, tt.url, tt.view)
@@ -278,8 +282,14 @@ func TestPolicyOfTheSite(t *testing.T) {
 	styled := look(t, site+"/docs/nothing", light).background
 	for port, hasStyle := range map[int]bool{8083: true, 8084: true, 8085: false} {
 		s := look(t, fmt.Sprintf("http://127.0.0.1:%d/nothing", port), light)
-		if !strings.Contains(s.text, "HTTP ERROR 404") || (s.background == styled) != hasStyle || hasStyle && len(s.complaints) > 0 {
-			t.Errorf("port %d: got the background %s, want a style: %t; %q\n%s", port, s.background, hasStyle, s.complaints, s.text)
+		if !strings.Contains(s.text, "HTTP ERROR 404") {
+			t.Errorf("port %d: got the text\n%s", port, s.text)
+		}
+		if isStyled := s.background == styled; isStyled != hasStyle {
+			t.Errorf("port %d: got the background %s, want a style: %t", port, s.background, hasStyle)
+		}
+		if hasStyle && len(s.complaints) > 0 {
+			t.Errorf("port %d: got the complaints %q", port, s.complaints)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"net/http/fcgi"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +39,8 @@ func H2CBackend(t testing.TB, h http.HandlerFunc) (addr string) {
 	})
 }
 
-// AcceptTCP starts a server that passes each connection to a function, and closes it when the function returns or the test ends.
+// AcceptTCP starts a server that passes each connection to a function, and closes it when the function returns or the
+// test ends.
 func AcceptTCP(t testing.TB, serve func(net.Conn)) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,84 +130,73 @@ func MissingPage(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 
 	h := w.Header()
-	for _, field := range [][2]string{{"Content-Type", "text/html; charset=utf-8"}, {"Server", "theirs"}, {"Set-Cookie", "a=1"},
-		{"Access-Control-Allow-Origin", "*"}, {"Traceparent", "00-1-2-03"}} {
-		h.Set(field[0], field[1])
-	}
-	begin := func(fields ...string) {
-		for i := 0; i < len(fields); i += 2 {
-			h.Set(fields[i], fields[i+1])
-		}
-		w.WriteHeader(http.StatusNotFound)
-	}
-	flush := func() { _ = http.NewResponseController(w).Flush() }
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Server", "theirs")
+	h.Set("Set-Cookie", "a=1")
 	const theirs = "<h1>theirs</h1>"
+	answer := func(content string) {
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, content)
+	}
 	isHEAD := r.Method == http.MethodHead
+	flush := func() { _ = http.NewResponseController(w).Flush() }
 
 	switch r.URL.Path {
 	case "/length": // with Content-Length
-		begin("Content-Length", fmt.Sprint(len(theirs)), "ETag", `"theirs"`)
-		io.WriteString(w, theirs)
+		h.Set("Content-Length", strconv.Itoa(len(theirs)))
+		h.Set("ETag", `"theirs"`)
+		answer(theirs)
 	case "/gzip": // compressed
-		begin("Content-Encoding", "gzip")
+		h.Set("Content-Encoding", "gzip")
+		w.WriteHeader(http.StatusNotFound)
 		z := gzip.NewWriter(w)
 		io.WriteString(z, strings.Repeat(theirs, 1000))
 		z.Close()
-	case "/chunked": // without Content-Length, in several pieces
-		begin()
-		for range 10 {
-			io.WriteString(w, theirs)
-			flush()
-		}
 	case "/trailers": // with a trailer that is announced
-		begin("Trailer", "X-Announced")
-		io.WriteString(w, theirs)
+		h.Set("Trailer", "X-Announced")
+		answer(theirs)
 		flush()
 		h.Set("X-Announced", "1")
-	case "/unannounced-trailers": // with an unannounced one
-		begin()
-		io.WriteString(w, theirs)
-		flush()
-		h.Set(http.TrailerPrefix+"X-Unannounced", "1")
-	case "/both-trailers": // with one of each, and no body
-		begin("Trailer", "X-Announced")
+	case "/both-trailers": // with one that is announced and one that is not, and no body
+		h.Set("Trailer", "X-Announced")
+		answer("")
 		flush()
 		h.Set("X-Announced", "1")
 		h.Set(http.TrailerPrefix+"X-Unannounced", "1")
 	case "/none": // without content and without Content-Type
 		h.Del("Content-Type")
-		begin()
+		answer("")
 	case "/missing-type": // without Content-Type
 		h["Content-Type"] = nil
-		begin()
-		io.WriteString(w, theirs)
+		answer(theirs)
 	case "/early-hints": // after a 103
 		h.Set("Link", "</style.css>; rel=preload")
 		w.WriteHeader(http.StatusEarlyHints)
 		h.Del("Link")
-		begin()
-		io.WriteString(w, theirs)
+		answer(theirs)
 	case "/medium": // drained to its end
-		begin("Content-Length", fmt.Sprint(200<<10))
+		h.Set("Content-Length", strconv.Itoa(200<<10))
+		answer("")
 		io.CopyN(w, Endless{}, 200<<10)
 	case "/large": // not drained to its end
-		begin("Content-Length", fmt.Sprint(1<<30))
+		h.Set("Content-Length", strconv.Itoa(1<<30))
+		answer("")
 		if !isHEAD {
 			io.CopyN(w, Endless{}, 1<<30)
 		}
 	case "/endless":
-		begin()
-		if !isHEAD {
+		answer("")
+		if !isHEAD { // for which HTTP/2 takes everything
 			io.Copy(w, Endless{})
 		}
 	case "/breaks": // in the middle
-		begin("Content-Length", "1000")
-		io.WriteString(w, theirs)
+		h.Set("Content-Length", "1000")
+		answer(theirs)
 		flush()
 		if !isHEAD { // or the proxy would take the connection for idle
 			panic(http.ErrAbortHandler)
 		}
 	default:
-		begin()
+		answer("")
 	}
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// StartAllProtocols runs a Caddy with the given sites, by their hosts, in clear text and over TLS, and returns a client for each
-// version of HTTP. The test chooses the port for TLS, because Caddy does not tell which UDP port it has for HTTP/3.
+// StartAllProtocols runs a Caddy with the given sites, by their hosts, in clear text and over TLS, and returns a
+// client for each version of HTTP. The test chooses the port for TLS, because Caddy does not tell which UDP port it
+// has for HTTP/3.
 func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Client) {
 	t.Helper()
 	port := FreePort(t)
@@ -49,8 +50,8 @@ func (s *Server) Clients(t testing.TB) []*Client {
 	return []*Client{Once(s.Addr, "HTTP/1.0"), HTTP11(t, s.Addr), H2C(t, s.Addr), HTTP2(t, s.addrTLS), HTTP3(t, s.addrTLS)}
 }
 
-// Once returns a client that speaks HTTP/1.0, or HTTP/1.1 as curl does: it uses a connection once, without Connection: close, and
-// closes it with the body of the response, even if more is to come.
+// Once returns a client that speaks HTTP/1.0, or HTTP/1.1 as curl does: it uses a connection once, without Connection:
+// close, and closes it with the body of the response, even if more is to come.
 func Once(addr, version string) *Client { return newClient(version, "http", http1{addr, version}) }
 
 // HTTP11 returns a client that speaks HTTP/1.1 in clear text.
@@ -106,8 +107,8 @@ func transportTo(t testing.TB, addr string, speak func(*http.Protocols, bool)) *
 
 var takenPorts sync.Map
 
-// FreePort returns a port that is free for both TCP and UDP, and each one once. It is below those that systems choose themselves,
-// so that no other listener or connection gets it meanwhile.
+// FreePort returns a port that is free for both TCP and UDP, and each one once. It is below those that systems choose
+// themselves, so that no other listener or connection gets it meanwhile.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"html"
+	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -18,10 +19,11 @@ const (
 	margin     = 20
 )
 
-const chartNote = "Requests per second that one core can serve, over " + http1 + ": what the CPU time per request allows. Each group has its own scale."
+const chartNote = "Requests per second that one core can serve, over " + http1 +
+	": what the CPU time per request allows. Each group has its own scale."
 
-// The chart has a background of its own, because a page may be dark where the visitor's scheme is light. The colors are
-// those of the built-in 404 page.
+// The chart has a background of its own, because a page may be dark where the visitor's scheme is light. The colors
+// are those of the built-in 404 page.
 const chartStyle = `
 	text { font: 14px system-ui, sans-serif; fill: #1d2421 }
 	.note { font-size: 11px }
@@ -40,43 +42,81 @@ const chartStyle = `
 
 // chart draws how many requests per second each site can serve, except the controls.
 func (r results) chart() string {
-	var bars, desc strings.Builder
-	y := margin
+	c := chart{y: margin}
 	for _, g := range r.Groups {
-		if g.Loads[0] != http1 { // how many connections: their requests per second compare with nothing
-			continue
-		}
-		most := 0.0
-		for _, s := range g.Sites {
-			most = max(most, 1e6/s.Loads[http1].CPU)
-		}
-		fmt.Fprintf(&bars, "<text class=\"title\" x=\"%d\" y=\"%d\">%s</text>\n", margin, y+groupSpace/2, html.EscapeString(g.Title))
-		fmt.Fprintf(&desc, "%s:\n", g.Title)
-		y += groupSpace
-		for i, s := range g.Sites {
-			if i == control {
-				continue
-			}
-			name, class := strings.ReplaceAll(s.Name, "`", ""), "other"
-			if i == ours {
-				class = "ours"
-			}
-			rate := 1e6 / s.Loads[http1].CPU
-			length := barLength * rate / most
-			fmt.Fprintf(&bars, "<g class=%q>\n<text class=\"name\" x=\"%d\" y=\"%d\">%s</text>\n", class, barStart-10, y+13, html.EscapeString(name))
-			fmt.Fprintf(&bars, "<rect class=\"bar\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"16\"/>\n", barStart, y, length)
-			fmt.Fprintf(&bars, "<text x=\"%.1f\" y=\"%d\">%s</text>\n</g>\n", barStart+length+8, y+13, humanize.Comma(int64(rate)))
-			fmt.Fprintf(&desc, "%s %s\n", name, humanize.Comma(int64(rate)))
-			y += rowHeight
+		if g.Loads[0] == http1 { // else it compares numbers of connections, and not sites
+			c.drawGroup(g)
 		}
 	}
-	y += margin
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" role="img" aria-labelledby="title desc">
-<title id="title">Requests per second that one core can serve, over %[3]s</title>
-<desc id="desc">%[4]s</desc>
-<style>%[5]s</style>
-<rect class="background" width="%[1]d" height="%[2]d" rx="6"/>
-%[6]s<text class="note" x="%[7]d" y="%[8]d">%[9]s</text>
+	c.y += margin
+	values := strings.NewReplacer(
+		"[width]", strconv.Itoa(chartWidth),
+		"[height]", strconv.Itoa(c.y+margin),
+		"[protocol]", http1,
+		"[description]", html.EscapeString(c.description.String()),
+		"[style]", chartStyle,
+		"[bars]", c.bars.String(),
+		"[x]", strconv.Itoa(margin),
+		"[y]", strconv.Itoa(c.y),
+		"[note]", chartNote,
+	)
+	return values.Replace(chartFrame)
+}
+
+const chartFrame = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 [width] [height]" ` +
+	`width="[width]" height="[height]" role="img" aria-labelledby="title desc">
+<title id="title">Requests per second that one core can serve, over [protocol]</title>
+<desc id="desc">[description]</desc>
+<style>[style]</style>
+<rect class="background" width="[width]" height="[height]" rx="6"/>
+[bars]<text class="note" x="[x]" y="[y]">[note]</text>
 </svg>
-`, chartWidth, y+margin, http1, html.EscapeString(desc.String()), chartStyle, bars.String(), margin, y, chartNote)
+`
+
+// chart is a chart that is being drawn.
+type chart struct {
+	bars, description strings.Builder
+	y                 int // where the next line begins
+}
+
+func (c *chart) drawGroup(g groupResult) {
+	const title = "<text class=\"title\" x=\"%d\" y=\"%d\">%s</text>\n"
+	fmt.Fprintf(&c.bars, title, margin, c.y+groupSpace/2, html.EscapeString(g.Title))
+	fmt.Fprintf(&c.description, "%s:\n", g.Title)
+	c.y += groupSpace
+	most := 0.0
+	for _, s := range g.Sites {
+		most = max(most, perSecond(s))
+	}
+	for i, s := range g.Sites {
+		if i != control {
+			c.drawBar(s, i == ours, most)
+		}
+	}
+}
+
+// drawBar draws the bar of a site. The longest bar is that of the most requests per second.
+func (c *chart) drawBar(s siteResult, isOurs bool, most float64) {
+	class := "other"
+	if isOurs {
+		class = "ours"
+	}
+	name := strings.ReplaceAll(s.Name, "`", "")
+	rate := perSecond(s)
+	rounded := humanize.Comma(int64(rate))
+	length := barLength * rate / most
+	baseline := c.y + 13
+	fmt.Fprintf(&c.bars, "<g class=%q>\n", class)
+	fmt.Fprintf(&c.bars, "<text class=\"name\" x=\"%d\" y=\"%d\">", barStart-10, baseline)
+	fmt.Fprintf(&c.bars, "%s</text>\n", html.EscapeString(name))
+	fmt.Fprintf(&c.bars, "<rect class=\"bar\" x=\"%d\" y=\"%d\" ", barStart, c.y)
+	fmt.Fprintf(&c.bars, "width=\"%.1f\" height=\"16\"/>\n", length)
+	fmt.Fprintf(&c.bars, "<text x=\"%.1f\" y=\"%d\">%s</text>\n</g>\n", barStart+length+8, baseline, rounded)
+	fmt.Fprintf(&c.description, "%s %s\n", name, rounded)
+	c.y += rowHeight
+}
+
+// perSecond returns how many requests a site can serve in the CPU time of one core.
+func perSecond(s siteResult) float64 {
+	return 1e6 / s.Loads[http1].CPU
 }

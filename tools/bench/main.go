@@ -1,15 +1,9 @@
-// Command bench compares whole servers by the CPU time that they take for a request:
+// Command bench compares whole servers by the CPU time that they take for a request, and by their latency:
 //
-//	taskset -c 1 go run ./tools/bench [-rounds n] [-duration d] [-only group | -out docs]
+//	taskset -c 1 go run ./tools/bench [-rounds n] [-duration d] [-only group | -write]
 //
-// It needs Linux with two cores that nothing else uses meanwhile. The servers have core 0; the load has
-// core 1, together with the upstream. The tables are Markdown. What handlers take in one process is measured by the
-// module's Go benchmarks.
-//
-// Each site of a group is its own server, and all are loaded at once, so that whatever else the machine does affects them alike.
-//
-// The groups page, replace and pass compare ways to do the same work. The group scale measures what the report costs, with up to
-// 1,000 connections that ask for known addresses and for a flood of new ones.
+// It needs Linux with two cores that nothing else uses meanwhile: one for the servers, and one for the load and the
+// upstream. README.md beside this file explains the method.
 package main
 
 import (
@@ -20,7 +14,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -30,29 +23,48 @@ func main() {
 	rounds := flag.Int("rounds", 60, "how often each site is measured")
 	duration := flag.Duration("duration", 2*time.Second, "how long each measurement of a group takes")
 	only := flag.String("only", "", "the `group` to measure: page, replace, pass or scale (default: all)")
-	out := flag.String("out", "", "a `folder` to write performance.json and performance.svg, a chart, to")
+	write := flag.Bool("write", false, "write the figures to performance.json, the documents and the chart")
 	flag.Parse()
-	if flag.NArg() > 0 || *rounds < 1 || *duration <= 0 || *only != "" && *out != "" {
+	isUseless := *rounds < 1 || *duration <= 0
+	isPartial := *only != "" && *write // the documents show all groups
+	if flag.NArg() > 0 || isUseless || isPartial {
 		flag.Usage()
 		os.Exit(2)
 	}
 	if runtime.NumCPU() != 1 {
 		log.Fatal("the load has to be on a core of its own: taskset -c 1 go run ./tools/bench")
 	}
-	measured := slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return *only != "" && g.name != *only })
-	if len(measured) == 0 {
-		log.Fatalf("no group is named %q: -only takes page, replace, pass or scale", *only)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	r, err := measure(ctx, measured, *rounds, *duration)
-	stop()
-	if err != nil {
+	if err := run(*only, *rounds, *duration, *write); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Print(r.markdown())
-	if *out != "" {
-		if err := r.write(*out); err != nil {
-			log.Fatal(err)
+}
+
+func run(only string, rounds int, duration time.Duration, write bool) error {
+	measured := groups
+	if only != "" {
+		measured = groupsNamed(only)
+	}
+	if len(measured) == 0 {
+		return fmt.Errorf("no group is named %q: -only takes page, replace, pass or scale", only)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := measure(ctx, measured, rounds, duration)
+	if err != nil {
+		return err
+	}
+	fmt.Print(r.tables())
+	if write {
+		return r.write()
+	}
+	return nil
+}
+
+func groupsNamed(name string) (named []group) {
+	for _, g := range groups {
+		if g.name == name {
+			named = append(named, g)
 		}
 	}
+	return named
 }

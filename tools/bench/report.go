@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,8 +24,9 @@ type groupResult struct {
 }
 
 type siteResult struct {
-	Name  string
-	Loads map[string]figures
+	Name    string
+	Loads   map[string]figures
+	Latency *latencyFigures `json:",omitempty"` // not in what was measured before there were latencies
 }
 
 // figures are medians of the rounds. An error is the standard error of the median.
@@ -37,35 +35,54 @@ type figures struct {
 	Ratio, RatioError float64 // of this CPU time to that of the reference, in the same round
 }
 
+// latencyFigures are medians of the rounds, too.
+type latencyFigures struct {
+	Rate          float64 // requests per second
+	P50, P50Error float64 // in µs
+	P99, P99Error float64
+}
+
 // environment returns when and on what the figures are measured, and how often.
 func (b *bench) environment(rounds int, d time.Duration) string {
 	read := func(file string) string {
-		b, _ := os.ReadFile(file)
-		return "\n" + string(b)
+		content, _ := os.ReadFile(file)
+		return "\n" + string(content)
 	}
 	cpuinfo := read("/proc/cpuinfo")
 	_, model, _ := strings.Cut(cpuinfo, "\nmodel name\t: ")
 	model, _, _ = strings.Cut(model, "\n")
-	return fmt.Sprintf("Measured on %s in %d rounds of %g s: %s, %d cores, Linux %s, %s, Caddy %s.",
-		time.Now().Format(time.DateOnly), rounds, d.Seconds(), model, strings.Count(cpuinfo, "\nprocessor"), strings.TrimSpace(read("/proc/sys/kernel/osrelease")), runtime.Version(), b.version)
+	cores := strings.Count(cpuinfo, "\nprocessor")
+	kernel := strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
+	today := time.Now().Format(time.DateOnly)
+	measured := fmt.Sprintf("Measured on %s in %d rounds of %g s", today, rounds, d.Seconds())
+	machine := fmt.Sprintf("%s, %d cores, Linux %s", model, cores, kernel)
+	return fmt.Sprintf("%s: %s, %s, Caddy %s.", measured, machine, runtime.Version(), b.version)
 }
 
-func newGroupResult(g *group, samples map[string][][]float64) groupResult {
-	compare := func(name string, i, with int) siteResult {
-		s := siteResult{name, make(map[string]figures)}
-		for load, sites := range samples {
-			s.Loads[load] = newFigures(sites[i], sites[with])
-		}
-		return s
-	}
+func newGroupResult(g *group, s *samples) groupResult {
 	r := groupResult{Title: g.title, Note: g.note}
 	for _, l := range g.loads {
 		r.Loads = append(r.Loads, l.name)
 	}
-	for i, s := range g.sites {
-		r.Sites = append(r.Sites, compare(s.name, i, reference))
+	for i, site := range g.sites {
+		r.Sites = append(r.Sites, newSiteResult(site.name, s, i, reference))
 	}
-	r.Compared = compare(g.sites[ours].name+", against "+g.sites[peer].name, ours, peer)
+	against := g.sites[ours].name + ", against " + g.sites[peer].name
+	r.Compared = newSiteResult(against, s, ours, peer)
+	return r
+}
+
+// newSiteResult compares a site with another one of its group, each given by its index.
+func newSiteResult(name string, s *samples, site, other int) siteResult {
+	r := siteResult{Name: name, Loads: make(map[string]figures)}
+	for load, cpu := range s.cpu {
+		r.Loads[load] = newFigures(cpu[site], cpu[other])
+	}
+	latency := new(latencyFigures)
+	latency.Rate, _ = medianOf(s.latency[site].rates)
+	latency.P50, latency.P50Error = medianOf(s.latency[site].p50s)
+	latency.P99, latency.P99Error = medianOf(s.latency[site].p99s)
+	r.Latency = latency
 	return r
 }
 
@@ -80,45 +97,33 @@ func newFigures(times, reference []float64) (f figures) {
 	return f
 }
 
-// medianOf returns the median and its standard error for a normal distribution, estimated from the median absolute deviation,
-// which a few disturbed rounds do not change.
+// medianOf returns the median and its standard error for a normal distribution. The error is estimated from the median
+// absolute deviation, which a few disturbed rounds do not change.
 func medianOf(values []float64) (median, standardError float64) {
-	middle := func(values []float64) float64 {
-		sorted := slices.Sorted(slices.Values(values))
-		n := len(sorted)
-		return (sorted[(n-1)/2] + sorted[n/2]) / 2
-	}
+	const (
+		deviationToSigma = 1.4826
+		meanToMedian     = 1.2533 // the standard error of a median is so many times that of a mean
+	)
 	median = middle(values)
 	deviations := make([]float64, len(values))
 	for i, v := range values {
 		deviations[i] = math.Abs(v - median)
 	}
-	return median, 1.2533 * 1.4826 * middle(deviations) / math.Sqrt(float64(len(values)))
+	sigma := deviationToSigma * middle(deviations)
+	return median, meanToMedian * sigma / math.Sqrt(float64(len(values)))
 }
 
-const resultsFile, chartFile = "performance.json", "performance.svg"
-
-// write writes the results and their chart to a folder.
-func (r results) write(folder string) error {
-	b, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(filepath.Join(folder, resultsFile), append(b, '\n'), 0o644),
-		os.WriteFile(filepath.Join(folder, chartFile), []byte(r.chart()), 0o644))
+func middle(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	lower, upper := sorted[(n-1)/2], sorted[n/2]
+	return (lower + upper) / 2
 }
 
-const introduction = `Medians with their standard error. Every response is compared with what it has to be. The servers share one core, all
-sites of a table are loaded at once, and unless a table says otherwise, 32 requests of each are in flight. CPU is the
-server's time per request. The ratio is that time to the one of the first site in the same round, or of the site that
-the last row names: below 1.00 is cheaper.
-`
-
-// markdown returns the figures as tables.
-func (r results) markdown() string {
+// tables returns all figures in Markdown.
+func (r results) tables() string {
 	var b strings.Builder
-	b.WriteString(introduction)
-	fmt.Fprintf(&b, "%s\n", r.Measured)
+	fmt.Fprintln(&b, r.Measured)
 	for _, g := range r.Groups {
 		fmt.Fprintf(&b, "\n### %s\n\n", g.Title)
 		if g.Note != "" {
@@ -130,18 +135,95 @@ func (r results) markdown() string {
 }
 
 func (g *groupResult) writeTable(b *strings.Builder) {
-	header, separator := "|", "|---|"
+	header := []string{""}
 	for _, l := range g.Loads {
-		header += " | " + l + " | ratio"
-		separator += "---:|---:|"
+		header = append(header, l, "ratio")
 	}
-	fmt.Fprintf(b, "%s |\n%s\n", header, separator)
+	if g.hasLatency() {
+		header = append(header, "half load", "p50", "p99")
+	}
+	writeHeader(b, header)
 	for _, s := range append(slices.Clone(g.Sites), g.Compared) {
-		fmt.Fprintf(b, "| %s", s.Name)
+		row := []string{s.Name}
 		for _, l := range g.Loads {
 			f := s.Loads[l]
-			fmt.Fprintf(b, " | %.1f ± %.1f µs | %.3f ± %.3f", f.CPU, f.CPUError, f.Ratio, f.RatioError)
+			cpu := fmt.Sprintf("%.1f ± %.1f µs", f.CPU, f.CPUError)
+			ratio := fmt.Sprintf("%.3f ± %.3f", f.Ratio, f.RatioError)
+			row = append(row, cpu, ratio)
 		}
-		b.WriteString(" |\n")
+		if l := s.Latency; l != nil {
+			rate := fmt.Sprintf("%.0f/s", l.Rate)
+			p50 := fmt.Sprintf("%.0f ± %.0f µs", l.P50, l.P50Error)
+			p99 := fmt.Sprintf("%.0f ± %.0f µs", l.P99, l.P99Error)
+			row = append(row, rate, p50, p99)
+		}
+		writeRow(b, row)
 	}
+}
+
+func (g *groupResult) hasLatency() bool { return g.Sites[0].Latency != nil }
+
+// summary returns what docs/performance.md has: the sites that a user chooses between, without errors. The results are
+// those of all groups.
+func (r results) summary() string {
+	hasLatency := r.Groups[0].hasLatency()
+	header := []string{"", http1, http2}
+	var b strings.Builder
+	if hasLatency {
+		header = append(header, "p50", "p99")
+		b.WriteString(summaryWithLatency)
+	} else {
+		b.WriteString(summaryWithoutLatency)
+	}
+	writeHeader(&b, header)
+	for i, g := range r.Groups {
+		if g.Loads[0] != http1 { // it compares numbers of connections, and not sites
+			continue
+		}
+		title := make([]string, len(header))
+		title[0] = "**" + g.Title + "**"
+		writeRow(&b, title)
+		for j, s := range g.Sites {
+			if groups[i].sites[j].forUser {
+				writeRow(&b, s.cells(g.Loads, hasLatency))
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.Measured)
+	return b.String()
+}
+
+const (
+	summaryWithoutLatency = "CPU time of the server per request, in µs:\n\n"
+	summaryWithLatency    = `CPU time of the server per request, in µs. p50 and p99 are the latencies of half and of 99 %
+of the requests, in µs, over HTTP/1.1 at half of the load that saturates the server.
+
+`
+)
+
+// cells returns the row of a site in the summary.
+func (s *siteResult) cells(loads []string, hasLatency bool) []string {
+	row := []string{s.Name}
+	for _, l := range loads {
+		row = append(row, rounded(s.Loads[l].CPU))
+	}
+	if hasLatency {
+		row = append(row, rounded(s.Latency.P50), rounded(s.Latency.P99))
+	}
+	return row
+}
+
+func rounded(microseconds float64) string { return fmt.Sprintf("%.0f", microseconds) }
+
+// writeHeader writes the first two lines of a table whose first column is text, and whose others are numbers.
+func writeHeader(b *strings.Builder, cells []string) {
+	writeRow(b, cells)
+	b.WriteString("|---|" + strings.Repeat("---:|", len(cells)-1) + "\n")
+}
+
+func writeRow(b *strings.Builder, cells []string) {
+	for _, cell := range cells {
+		b.WriteString(strings.TrimRight("| "+cell, " ") + " ")
+	}
+	b.WriteString("|\n")
 }

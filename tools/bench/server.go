@@ -35,10 +35,12 @@ func newBench(ctx context.Context) (*bench, error) {
 		return nil, err
 	}
 	b.caddy = filepath.Join(b.dir, "caddy")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", b.caddy, "github.com/caddy-notfound/notfound/cmd/caddy").CombinedOutput(); err != nil {
+	build := exec.CommandContext(ctx, "go", "build", "-o", b.caddy, "github.com/caddy-notfound/notfound/cmd/caddy")
+	out, err := build.CombinedOutput()
+	if err != nil {
 		return nil, fmt.Errorf("building Caddy: %w\n%s", err, out)
 	}
-	out, err := exec.CommandContext(ctx, b.caddy, "version").Output()
+	out, err = exec.CommandContext(ctx, b.caddy, "version").Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking Caddy for its version: %w", err)
 	}
@@ -66,8 +68,9 @@ func (b *bench) writeCertificate() error {
 	if err != nil {
 		return err
 	}
-	pems := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
-	return os.WriteFile(b.certificate(), pems, 0o600)
+	file := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	file = append(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	return os.WriteFile(b.certificate(), file, 0o600)
 }
 
 // runningSite is a site on a server of its own, with one address in clear text and one with TLS.
@@ -103,7 +106,13 @@ func (b *bench) start(ctx context.Context, g *group, s site, core string) (*runn
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, "taskset", "-c", core, b.caddy, "run", "--config", file)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"),
+		"GOMAXPROCS=1",
+		"HOME=" + dir,
+		"XDG_DATA_HOME=" + dir,
+		"XDG_CONFIG_HOME=" + dir,
+	}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -135,6 +144,14 @@ func (s *runningSite) logged() string {
 	b, _ := os.ReadFile(s.log)
 	_ = os.Truncate(s.log, 0)
 	return string(bytes.Trim(b, "\x00"))
+}
+
+// loggedError returns what the server has logged as an error.
+func (s *runningSite) loggedError() error {
+	if logged := s.logged(); logged != "" {
+		return fmt.Errorf("the server logged an error:\n%.1000s", logged)
+	}
+	return nil
 }
 
 // cpu returns the CPU time of the server, of all its threads.

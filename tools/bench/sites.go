@@ -19,8 +19,8 @@ type group struct {
 	sites       []site
 }
 
-// The first site of a group is the reference. The second is identical, to show the noise. The third has not_found, and is also
-// compared with the fourth.
+// The first site of a group is the reference. The second is identical, to show the noise. The third has not_found, and
+// is also compared with the fourth.
 const reference, control, ours, peer = 0, 1, 2, 3
 
 // loading is a way to load a site.
@@ -33,29 +33,46 @@ type loading struct {
 // protocols have as many requests in flight as reverse_proxy keeps idle connections to an upstream by default.
 var protocols = []loading{{http1, http1, 32}, {http2, http2, 32}}
 
-var connections = []loading{{"1 connection", http1, 1}, {"10 connections", http1, 10}, {"100 connections", http1, 100}, {"1,000 connections", http1, 1000}}
+// latencyLoad is the load with which latencies are measured, and the connections that it has.
+var latencyLoad = protocols[0]
 
-// site is a way to configure a server: the directives of a site in a Caddyfile. In them, [page] is the body of the response,
-// [footer] its last line, and [upstream] the address of the upstream.
+var connections = []loading{
+	{"1 connection", http1, 1},
+	{"10 connections", http1, 10},
+	{"100 connections", http1, 100},
+	{"1,000 connections", http1, 1000},
+}
+
+// site is a way to configure a server: the directives of a site in a Caddyfile. In them, [page] is the body of the
+// response, [footer] its last line, and [upstream] the address of the upstream.
 type site struct {
-	name   string // in Markdown
-	caddy  string
-	accept string // of the clients; empty: they send none, and get text
+	name    string // in Markdown
+	caddy   string
+	accept  string // of the clients; empty: they send none, and get text
+	forUser bool   // whether docs/performance.md has it
 }
 
 // chrome is the Accept of Chrome.
-const chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
+const chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8," +
+	"application/signed-exchange;v=b3;q=0.7"
 
 // pageBody is the page in text, as a client without Accept gets it from every site that answers with a page.
 func pageBody(method, uri, footer string) string {
-	return fmt.Sprintf("HTTP ERROR 404 No endpoint %[1]s /missing.html.\nURI: %[2]s\nSTATUS: 404\nMESSAGE: No endpoint %[1]s /missing.html.\n%[3]s\n",
-		method, uri, footer)
+	return fmt.Sprintf(`HTTP ERROR 404 No endpoint %[1]s /missing.html.
+URI: %[2]s
+STATUS: 404
+MESSAGE: No endpoint %[1]s /missing.html.
+%[3]s
+`, method, uri, footer)
 }
+
+// The address of a request, as `templates` writes it.
+const addressInTemplate = `{{placeholder "http.request.scheme"}}://{{.Req.Host}}{{.OriginalReq.URL.RequestURI}}`
 
 // The page, made for each request.
 var (
 	withPlaceholders = "respond `" + pageBody("{method}", "{scheme}://{hostport}{uri}", "[footer]") + "` 404"
-	withTemplate     = "respond `" + pageBody("{{.Req.Method}}", `{{placeholder "http.request.scheme"}}://{{.Req.Host}}{{.OriginalReq.URL.RequestURI}}`, "[footer]") + "` 404"
+	withTemplate     = "respond `" + pageBody("{{.Req.Method}}", addressInTemplate, "[footer]") + "` 404"
 )
 
 // The page, as it is and with the header fields that not_found sends.
@@ -72,61 +89,88 @@ var intercepting = `
 		` + withPlaceholders + `
 	}`
 
+// The ways to answer with the page that Caddy has without not_found, and a plain proxy.
+var (
+	handlingErrors    = "error 404\nhandle_errors {\n" + withPlaceholders + "\n}"
+	proxying          = "reverse_proxy [upstream]"
+	intercepted       = "intercept {" + intercepting + "\n}\n" + proxying
+	handlingResponses = proxying + " {" + intercepting + "\n}"
+)
+
 // upstreamBody is the body of the upstream, which answers /found with a 200 and everything else with a 404.
 const upstreamBody = "<!doctype html>\n<title>A page</title>\n<h1>A page</h1>\n<p>It comes from the upstream.</p>\n"
 
-var upstream = site{name: "upstream", caddy: "header Content-Type text/html\nrespond /found \"" + upstreamBody + "\"\nrespond \"" + upstreamBody + "\" 404"}
+var upstream = site{
+	name: "upstream",
+	caddy: "header Content-Type text/html\n" +
+		"respond /found `" + upstreamBody + "`\n" +
+		"respond `" + upstreamBody + "` 404",
+}
 
-var groups = []group{{
-	name: "page", title: "A page for a request that nothing answers",
-	loads:  protocols,
-	target: "/docs/apis?x=1", status: http.StatusNotFound,
-	sites: []site{
-		{name: "`respond`, a constant with the same header fields", caddy: sameFields},
-		{name: "the same again", caddy: sameFields},
-		{name: "`not_found`", caddy: "not_found"},
-		{name: "`respond`, a bare constant", caddy: constant},
-		{name: "`respond` with placeholders", caddy: withPlaceholders},
-		{name: "`error 404` and `handle_errors`", caddy: "error 404\nhandle_errors {\n" + withPlaceholders + "\n}"},
-		{name: "`templates`", caddy: "templates\n" + withTemplate},
-		{name: "`not_found`, HTML for Chrome", caddy: "not_found", accept: chrome},
+var groups = []group{
+	{
+		name:   "page",
+		title:  "A page for a request that nothing answers",
+		loads:  protocols,
+		target: "/docs/apis?x=1",
+		status: http.StatusNotFound,
+		sites: []site{
+			{name: "`respond`, a constant with the same header fields", caddy: sameFields, forUser: true},
+			{name: "the same again", caddy: sameFields},
+			{name: "`not_found`", caddy: "not_found", forUser: true},
+			{name: "`respond`, a bare constant", caddy: constant},
+			{name: "`respond` with placeholders", caddy: withPlaceholders},
+			{name: "`error 404` and `handle_errors`", caddy: handlingErrors, forUser: true},
+			{name: "`templates`", caddy: "templates\n" + withTemplate},
+			{name: "`not_found`, HTML for Chrome", caddy: "not_found", accept: chrome, forUser: true},
+		},
 	},
-}, {
-	name: "replace", title: "An upstream's 404 page, replaced",
-	loads:  protocols,
-	target: "/docs/apis?x=1", status: http.StatusNotFound,
-	sites: []site{
-		{name: "`intercept` and `respond`", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
-		{name: "the same again", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
-		{name: "`not_found`", caddy: "not_found\nreverse_proxy [upstream]"},
-		{name: "`handle_response` and `respond`", caddy: "reverse_proxy [upstream] {" + intercepting + "\n}"},
+	{
+		name:   "replace",
+		title:  "An upstream's 404 page, replaced",
+		loads:  protocols,
+		target: "/docs/apis?x=1",
+		status: http.StatusNotFound,
+		sites: []site{
+			{name: "`intercept` and `respond`", caddy: intercepted, forUser: true},
+			{name: "the same again", caddy: intercepted},
+			{name: "`not_found`", caddy: "not_found\n" + proxying, forUser: true},
+			{name: "`handle_response` and `respond`", caddy: handlingResponses, forUser: true},
+		},
 	},
-}, {
-	name: "pass", title: "An upstream's 200, passed on",
-	note:   "An empty `request_body` only calls the next handler. No client sends an `Accept-Encoding` to `encode`.",
-	loads:  protocols,
-	target: "/found", status: http.StatusOK,
-	sites: []site{
-		{name: "`reverse_proxy`", caddy: "reverse_proxy [upstream]"},
-		{name: "the same again", caddy: "reverse_proxy [upstream]"},
-		{name: "`reverse_proxy` after `not_found`", caddy: "not_found\nreverse_proxy [upstream]"},
-		{name: "`reverse_proxy` after `intercept` for a 404", caddy: "intercept {" + intercepting + "\n}\nreverse_proxy [upstream]"},
-		{name: "`reverse_proxy` after `encode`", caddy: "encode\nreverse_proxy [upstream]"},
-		{name: "`reverse_proxy` after an empty `request_body`", caddy: "request_body\nreverse_proxy [upstream]"},
+	{
+		name:   "pass",
+		title:  "An upstream's 200, passed on",
+		note:   "An empty `request_body` only calls the next handler. No client sends an `Accept-Encoding` to `encode`.",
+		loads:  protocols,
+		target: "/found",
+		status: http.StatusOK,
+		sites: []site{
+			{name: "`reverse_proxy`", caddy: proxying, forUser: true},
+			{name: "the same again", caddy: proxying},
+			{name: "`reverse_proxy` after `not_found`", caddy: "not_found\n" + proxying, forUser: true},
+			{name: "`reverse_proxy` after `intercept` for a 404", caddy: intercepted, forUser: true},
+			{name: "`reverse_proxy` after `encode`", caddy: "encode\n" + proxying},
+			{name: "`reverse_proxy` after an empty `request_body`", caddy: "request_body\n" + proxying},
+		},
 	},
-}, {
-	name: "scale", title: "Pages with more connections, over HTTP/1.1",
-	note: "Every other request is for one of 100 addresses, and the rest for addresses that are not asked for again; all have\n" +
-		"an own link.",
-	loads:  connections,
-	target: targetOf(0), many: true, status: http.StatusNotFound,
-	sites: []site{
-		{name: "`respond`, a constant with the same header fields", caddy: sameFields},
-		{name: "the same again", caddy: sameFields},
-		{name: "`not_found` with `report`", caddy: "not_found {\nreport\n}"},
-		{name: "`not_found`", caddy: "not_found"},
+	{
+		name:  "scale",
+		title: "Pages with more connections, over HTTP/1.1",
+		note: "Every other request is for one of 100 addresses, and the rest for addresses that are not asked for again. " +
+			"All have an own link.",
+		loads:  connections,
+		target: targetOf(0),
+		many:   true,
+		status: http.StatusNotFound,
+		sites: []site{
+			{name: "`respond`, a constant with the same header fields", caddy: sameFields},
+			{name: "the same again", caddy: sameFields},
+			{name: "`not_found` with `report`", caddy: "not_found {\nreport\n}"},
+			{name: "`not_found`", caddy: "not_found"},
+		},
 	},
-}}
+}
 
 // targetOf returns the target of the nth request where they are for many addresses: one of 100 addresses, or, every
 // other time, one that is not asked for again. All are equally long.
@@ -175,8 +219,13 @@ const caddyOptions = `
 // config returns the Caddyfile of a site at its two addresses.
 func (b *bench) config(s *runningSite) string {
 	add := func(base, tls string) string {
-		return strings.NewReplacer("[page]", pageBody(http.MethodGet, base+s.group.target, b.footer()), "[footer]", b.footer(),
-			"[upstream]", b.upstream).Replace(base + " {\n" + tls + s.caddy + "\n}\n")
+		values := strings.NewReplacer(
+			"[page]", pageBody(http.MethodGet, base+s.group.target, b.footer()),
+			"[footer]", b.footer(),
+			"[upstream]", b.upstream,
+		)
+		return values.Replace(base + " {\n" + tls + s.caddy + "\n}\n")
 	}
-	return caddyOptions + add(s.plain(), "") + add(s.secure(), "tls "+b.certificate()+" "+b.certificate()+"\n")
+	tls := "tls " + b.certificate() + " " + b.certificate() + "\n"
+	return caddyOptions + add(s.plain(), "") + add(s.secure(), tls)
 }

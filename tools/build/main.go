@@ -70,8 +70,8 @@ func run(ctx context.Context, manifest, output string) error {
 	return builder.Build(ctx, output)
 }
 
-// readManifest reads a manifest, and refuses what would build something else than it says without an error. For the rest,
-// xcaddy and Go have errors of their own.
+// readManifest reads a manifest. It refuses what xcaddy and Go would accept, and build something else than the manifest
+// says.
 func readManifest(file string) (xcaddy.Builder, error) {
 	var b xcaddy.Builder
 	content, err := os.ReadFile(file)
@@ -100,8 +100,10 @@ func readManifest(file string) (xcaddy.Builder, error) {
 		return b, fmt.Errorf("%s: caddy_version is missing; pin it as in v1.2.3", file)
 	}
 	for _, p := range b.Plugins {
-		replaced := slices.ContainsFunc(b.Replacements, func(r xcaddy.Replace) bool { return string(r.Old) == p.PackagePath })
-		if p.Version == "" && !replaced {
+		isReplaced := slices.ContainsFunc(b.Replacements, func(r xcaddy.Replace) bool {
+			return string(r.Old) == p.PackagePath
+		})
+		if p.Version == "" && !isReplaced {
 			return b, fmt.Errorf("%s: plugin %q has no version; pin it as in v1.2.3", file, p.PackagePath)
 		}
 	}

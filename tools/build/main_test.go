@@ -24,10 +24,22 @@ func TestReplacementIsRelativeToTheManifest(t *testing.T) {
 
 func TestMistakesInManifestAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ manifest, err string }{
-		"unknown key":            {`{"caddy_version":"v2.11.9","plugin":[]}`, `unknown field "plugin"; the keys are those of xcaddy's Builder`},
-		"more after it":          {`{"caddy_version":"v2.11.9","plugins":[]}, "replacements":[]}`, `there is something after the manifest's closing brace`},
-		"no version of Caddy":    {`{"plugins":[]}`, `caddy_version is missing; pin it as in v1.2.3`},
-		"plugin without version": {`{"caddy_version":"v2.11.9","plugins":[{"module_path":"a.test/b"}]}`, `plugin "a.test/b" has no version; pin it as in v1.2.3`},
+		"unknown key": {
+			manifest: `{"caddy_version":"v2.11.9","plugin":[]}`,
+			err:      `unknown field "plugin"; the keys are those of xcaddy's Builder`,
+		},
+		"more after it": {
+			manifest: `{"caddy_version":"v2.11.9","plugins":[]}, "replacements":[]}`,
+			err:      `there is something after the manifest's closing brace`,
+		},
+		"no version of Caddy": {
+			manifest: `{"plugins":[]}`,
+			err:      `caddy_version is missing; pin it as in v1.2.3`,
+		},
+		"plugin without version": {
+			manifest: `{"caddy_version":"v2.11.9","plugins":[{"module_path":"a.test/b"}]}`,
+			err:      `plugin "a.test/b" has no version; pin it as in v1.2.3`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,8 +47,14 @@ func TestMistakesInManifestAreRefused(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tt.manifest), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := readManifest(file); err == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(err.Error(), file) {
-				t.Errorf("got the error\n%v\nwant one with the file and\n%s", err, tt.err)
+			_, err := readManifest(file)
+			if err == nil {
+				t.Fatal("it is accepted")
+			}
+			for _, want := range []string{tt.err, file} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got the error\n%v\nwithout\n%s", err, want)
+				}
 			}
 		})
 	}
