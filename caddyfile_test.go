@@ -22,7 +22,6 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		input string
 		want  Handler
-		err   string
 	}{
 		"nothing":     {input: "not_found"},
 		"empty block": {input: "not_found {\n}"},
@@ -41,72 +40,18 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			want:  Handler{Template: map[string]string{"xml": "404.xml", "html": "./json", "json": "json"}},
 		},
 
-		"empty block of option": {
-			input: "not_found {\nfooter x {\n}\nreplace all\n}",
-			want:  Handler{Footer: "x", Replace: "all"},
-		},
+		"empty block of option": {input: "not_found {\nfooter x {\n}\nreplace all\n}", want: Handler{Footer: "x", Replace: "all"}},
 		"placeholders": {
 			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\nuri {a}#x\n}",
 			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} ", URI: "{a}#x"},
 		},
 
-		"stray argument":   {input: "not_found 404.html", err: "unexpected argument '404.html': not_found takes a matcher and a block of options; for a page of your own, write not_found { template 404.html }, at Testfile:1"},
-		"single quotes":    {input: "not_found {\nmessage 'No page here'\n}", err: `option 'message': 'No page here' is not in quotes that a Caddyfile has; write "No page here", or use backticks, at Testfile:2`},
-		"one word in them": {input: "not_found {\nmessage 'Oops'\n}", err: `option 'message': 'Oops' is not in quotes that a Caddyfile has; write "Oops", or use backticks, at Testfile:2`},
-		"curly quotes":     {input: "not_found {\nfooter “Powered by us”\n}", err: `option 'footer': “Powered by us” is not in quotes that a Caddyfile has; write "Powered by us", or use backticks, at Testfile:2`},
-		"an apostrophe": {
-			input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}",
-			want:  Handler{Footer: "'til soon", Message: "“Oops”"},
-		},
-		"a matcher as path": {input: "not_found {\ncontext_path /shop/*\n}", err: `context_path: "/shop/*" is a matcher, and context_path is a path; write it as in "/app", at Testfile:2`},
-		"brace forgotten":   {input: "not_found {\nfooter x\nfile_server {\nbrowse\n}\n}", err: "unknown option 'file_server'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:3"},
-		"matcher in block":  {input: "not_found {\n@x path /x\n}", err: "unknown option '@x'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:2"},
-		"unknown option":    {input: "not_found {\nstatus 404\n}", err: "unknown option 'status'; the options are message, context_path, base_url, uri, footer, formats, replace, keep, template, report, dry_run; if it is a directive of the site, a } is missing before it, at Testfile:2"},
-		"repeated option":   {input: "not_found {\nfooter x\nfooter y\n}", err: "option 'footer' is given twice, first at Testfile:2; leave one of the two out, at Testfile:3"},
-		"missing argument":  {input: "not_found {\nfooter x\ncontext_path\n}", err: "option 'context_path' takes one argument, not 0; {$NAME} is none if the variable is empty or not set, at Testfile:3"},
-		"no formats":        {input: "not_found {\nformats\n}", err: "option 'formats' needs at least one of text, html, markdown, json, problem, xml, at Testfile:2"},
-		"surplus argument":  {input: "not_found {\nfooter Powered by us\n}", err: "option 'footer' takes one argument, not 3; quote a value that has spaces, at Testfile:2"},
-		"surplus mode":      {input: "not_found {\nreplace pages all\n}", err: "option 'replace' takes one argument, not 2; quote a value that has spaces, at Testfile:2"},
-		"template unused":   {input: "not_found {\ntemplate 404.html\nformats json text\nreport\n}", err: "template: the format html is not on offer; the formats are json, text, at Testfile:3"},
-		"formats first":     {input: "not_found {\nformats text\nreport\ntemplate json 404\n}", err: "template: the format json is not on offer; the formats are text, at Testfile:4"},
-		"no file":           {input: "not_found {\ntemplate json\n}", err: "template json needs a file; for a file of that name, write ./json, at Testfile:2"},
-		"an empty file":     {input: "not_found {\ntemplate json \"\"\n}", err: "template: json needs a file, at Testfile:2"},
-		"no template":       {input: "not_found {\ntemplate\n}", err: "option 'template' takes a file, perhaps after its format, and not 0 arguments; quote a name that has spaces, at Testfile:2"},
-		"unknown template":  {input: "not_found {\ntemplate yaml 404\n}", err: `template: the format yaml is not on offer; the formats are text, html, markdown, json, problem, xml, at Testfile:2`},
-		"repeated template": {input: "not_found {\ntemplate 404.html\nreport\ntemplate html x\n}", err: "option 'template' is given twice for html; leave one of the two out, at Testfile:4"},
-		"base URL":          {input: "not_found {\nfooter x\nbase_url https://a.test/?\n}", err: `base_url: "https://a.test/?" has a query or a fragment; leave it out, at Testfile:3`},
-		"unknown format":    {input: "not_found {\nformats yaml\n}", err: `formats: unknown format "yaml"; the formats are text, html, markdown, json, problem, xml, at Testfile:2`},
-		"unknown mode":      {input: "not_found {\nreplace some\n}", err: `replace: unknown mode "some"; the modes are pages, browsers, all, none, at Testfile:2`},
-		"empty value":       {input: "not_found {\nfooter \"\"\n}", err: "option 'footer' is empty; give it a value or leave it out, at Testfile:2"},
-		"empty keep":        {input: "not_found {\nfooter x\nkeep\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
-		"keep status 4xx":   {input: "not_found {\nkeep header X *\nkeep {\nstatus 410 4xx\n}\n}", err: "keep: a matcher without a header field would keep every 404 response; write one as in header X-Error-Page *, or use replace none, at Testfile:3"},
-		"keep nothing":      {input: "not_found {\nkeep {\nheader X *\nstatus 410 5xx\n}\n}", err: "keep: no 404 response has one of the statuses [410 5]; leave the status out, and write one as in header X-Error-Page *, at Testfile:2"},
-		"message, context":  {input: "not_found {\nmessage x\nreport\ncontext_path /app\n}", err: "message: with a message of your own, context_path has no effect; leave one of the two out, at Testfile:4"},
-		"template varies":   {input: "not_found {\ntemplate {http.request.host}.html\n}", err: `template: "{http.request.host}.html" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
-		"keep of a request": {input: "not_found {\nkeep header X {env.NAME}\n}", err: `keep: header X: "{env.NAME}" takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read, at Testfile:2`},
-		"keep of a colon":   {input: "not_found {\nkeep header Content-Type: text/html\n}", err: `keep: "Content-Type:" is not the name of a header field; write one as in header X-Error-Page *, at Testfile:2`},
-		"keep of a path":    {input: "not_found {\nkeep path /x\n}", err: "keep takes the matchers header and status; for a path, write not_found /path/* { replace none }: unrecognized response matcher path, at Testfile:2"},
-		"keep of a typo":    {input: "not_found {\nkeep {\nheader X *\nheaders Y *\n}\n}", err: "keep takes the matchers header and status; for a path, write not_found /path/* { replace none }: unrecognized response matcher headers, at Testfile:4"},
-		"keep no status":    {input: "not_found {\nkeep status x\n}", err: `keep takes the matchers header and status: bad status value 'x': strconv.Atoi: parsing "x": invalid syntax, at Testfile:2`},
-		"keep half a field": {input: "not_found {\nkeep header X\n}", err: "keep takes the matchers header and status: malformed header matcher: expected both field and value, at Testfile:2"},
-		"report of a value": {input: "not_found {\nreport on\n}", err: "option 'report' takes no argument, and its line turns it on; to turn it off, leave out the line, at Testfile:2"},
-		"dry_run off":       {input: "not_found {\ndry_run off\n}", err: "option 'dry_run' takes no argument, and its line turns it on; to turn it off, leave out the line, at Testfile:2"},
-		"a block of option": {
-			input: "not_found {\nfooter x {\ny\n}\n}",
-			err:   "option 'footer' takes no block, at Testfile:3",
-		},
+		"an apostrophe": {input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}", want: Handler{Footer: "'til soon", Message: "“Oops”"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var h Handler
-			err := h.UnmarshalCaddyfile(caddyfile.NewTestDispenser(tt.input))
-			if tt.err != "" {
-				if err == nil || err.Error() != tt.err {
-					t.Errorf("got the error\n%v\nwant\n%s", err, tt.err)
-				}
-				return
-			}
-			if err != nil {
+			if err := h.UnmarshalCaddyfile(caddyfile.NewTestDispenser(tt.input)); err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(h, tt.want) {
@@ -114,6 +59,21 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			}
 			wantSameInJSON(t, &h)
 		})
+	}
+}
+
+// TestMistakesInACaddyfileAreRefused has each directive of testdata/mistakes.txt, and the whole error that stands below it.
+func TestMistakesInACaddyfileAreRefused(t *testing.T) {
+	content, err := os.ReadFile("testdata/mistakes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mistake := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n") {
+		directive, want, _ := strings.Cut(mistake, "\n----------\n")
+		err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(directive))
+		if err == nil || err.Error() != want {
+			t.Errorf("%s\ngot the error\n%v\nwant\n%s", directive, err, want)
+		}
 	}
 }
 
@@ -231,8 +191,7 @@ func FuzzCaddyfile(f *testing.F) {
 			return
 		}
 		w := httptest.NewRecorder()
-		err = serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain)
-		if err != nil || w.Body.Len() == 0 {
+		if err := serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain); err != nil || w.Body.Len() == 0 {
 			t.Errorf("got %d %q, %v", w.Code, w.Body, err)
 		}
 	})
