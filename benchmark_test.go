@@ -62,7 +62,9 @@ func BenchmarkAnswer(b *testing.B) {
 		b.Run(tt.name, func(b *testing.B) {
 			r := incoming(b, "/", "Accept: "+tt.accept)
 			r.RequestURI = tt.target
-			if got, want := testcaddy.FieldsOf(b, s.answer(b, r)).URI, "http://www.example.com"+strings.ReplaceAll(tt.target, "<", "%3C"); got != want {
+			got := testcaddy.FieldsOf(b, s.answer(b, r)).URI
+			want := "http://www.example.com" + strings.ReplaceAll(tt.target, "<", "%3C")
+			if got != want {
 				b.Errorf("got the address %.200s", got)
 			}
 			s.benchmark(b, r)

@@ -2,11 +2,11 @@ package notfound
 
 import (
 	"fmt"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
@@ -64,8 +64,8 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 // isPageFile reports whether a matcher is the exact path of a file of HTML. Other servers take the page's file there.
 func isPageFile(matcher string) bool {
 	isExact := strings.HasPrefix(matcher, "/") && !strings.Contains(matcher, "*")
-	isHTML := strings.HasSuffix(matcher, ".html") || strings.HasSuffix(matcher, ".htm")
-	return isExact && isHTML
+	extension := path.Ext(matcher)
+	return isExact && (extension == ".html" || extension == ".htm")
 }
 
 // groupOf returns the name of a directive's block, for the handlers of which only the first that matches takes effect.
@@ -149,15 +149,17 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // checkQuotes refuses a value in quotes that are none in a Caddyfile: of several words, or one word in single quotes.
 func checkQuotes(option string, args []string) error {
-	value := strings.Join(args, " ")
-	first, _ := utf8.DecodeRuneInString(value)
-	isSingle := len(value) > 1 && first == '\'' && strings.HasSuffix(value, "'")
-	isCurly := len(args) > 1 && strings.ContainsRune("“”„‘’«", first)
-	if !isSingle && !isCurly {
-		return nil
+	quotes := "'"
+	if len(args) > 1 {
+		quotes = "'“”„‘’«»" // one word in others may be meant so
 	}
-	return fmt.Errorf("option '%s': %s is not in quotes that a Caddyfile has; write \"%s\", or use backticks",
-		option, value, strings.Trim(value, "'“”„‘’«»"))
+	value := strings.Join(args, " ")
+	text := strings.Trim(value, quotes)
+	if !strings.HasSuffix(value, text) && !strings.HasPrefix(value, text) {
+		return fmt.Errorf("option '%s': %s is not in quotes that a Caddyfile has; write \"%s\", or use backticks",
+			option, value, text)
+	}
+	return nil
 }
 
 // addKeep adds a response matcher, on the option's line or in its block.

@@ -40,13 +40,19 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			want:  Handler{Template: map[string]string{"xml": "404.xml", "html": "./json", "json": "json"}},
 		},
 
-		"empty block of option": {input: "not_found {\nfooter x {\n}\nreplace all\n}", want: Handler{Footer: "x", Replace: "all"}},
+		"empty block of option": {
+			input: "not_found {\nfooter x {\n}\nreplace all\n}",
+			want:  Handler{Footer: "x", Replace: "all"},
+		},
 		"placeholders": {
 			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\nuri {a}#x\n}",
 			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} ", URI: "{a}#x"},
 		},
 
-		"an apostrophe": {input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}", want: Handler{Footer: "'til soon", Message: "“Oops”"}},
+		"an apostrophe": {
+			input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}",
+			want:  Handler{Footer: "'til soon", Message: "“Oops”"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +68,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	}
 }
 
-// TestMistakesInACaddyfileAreRefused has each directive of testdata/mistakes.txt, and the whole error that stands below it.
+// TestMistakesInACaddyfileAreRefused reads each directive of testdata/mistakes.txt, and the whole error below it.
 func TestMistakesInACaddyfileAreRefused(t *testing.T) {
 	content, err := os.ReadFile("testdata/mistakes.txt")
 	if err != nil {
@@ -191,7 +197,8 @@ func FuzzCaddyfile(f *testing.F) {
 			return
 		}
 		w := httptest.NewRecorder()
-		if err := serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain); err != nil || w.Body.Len() == 0 {
+		err = serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain)
+		if err != nil || w.Body.Len() == 0 {
 			t.Errorf("got %d %q, %v", w.Code, w.Body, err)
 		}
 	})

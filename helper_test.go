@@ -76,7 +76,8 @@ type site struct{ routes caddyhttp.Handler }
 func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) *site {
 	t.Helper()
 	config := new(caddy.Config)
-	if err := json.Unmarshal(testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\n"+directives+"\n}")), config); err != nil {
+	adapted := testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\n"+directives+"\n}"))
+	if err := json.Unmarshal(adapted, config); err != nil {
 		t.Fatal(err)
 	}
 	var app struct {

@@ -90,7 +90,8 @@ func TestListsOfFlagsAreThoseInTheCode(t *testing.T) {
 	options := slices.DeleteFunc(flags, func(flag string) bool {
 		return flag == "report" || !slices.Contains(optionNames, strings.ReplaceAll(flag, "-", "_"))
 	})
-	help := between(t, "internal/command/command.go", "whichever the client's Accept header prefers. ", " are the options of the")
+	const source = "internal/command/command.go"
+	help := between(t, source, "whichever the client's Accept header prefers. ", " are the options of the")
 	wantList(t, "the help of the command", slices.Sorted(slices.Values(find(`--([a-z-]+)`, help))), options)
 }
 
@@ -209,7 +210,8 @@ func TestRecorded404s(t *testing.T) {
 	between(t, "docs/applications.md", fmt.Sprintf(" %d of their 404s", len(testcaddy.Recordings())), "")
 }
 
-// wantReplayed replays a 404 to a client through a handler. It passes as it is, but for Vary, or the page takes its place.
+// wantReplayed replays a 404 to a client through a handler. It passes as it is, but for Vary, or the page takes its
+// place.
 func wantReplayed(t *testing.T, what string, h *Handler, rec testcaddy.Recording, client http.Header, passes bool) {
 	t.Helper()
 	theirs := httptest.NewRecorder()

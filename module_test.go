@@ -26,7 +26,8 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 		strings.Repeat("{", 200) + "\x07":               "",
 	} {
 		for option, h := range map[string]*Handler{
-			"message": {Message: value}, "context_path": {ContextPath: value}, "base_url": {BaseURL: value}, "uri": {URI: value}, "footer": {Footer: value},
+			"message": {Message: value}, "context_path": {ContextPath: value}, "base_url": {BaseURL: value},
+			"uri": {URI: value}, "footer": {Footer: value},
 		} {
 			if option == "context_path" && want == `""` {
 				continue // the root context
@@ -44,14 +45,16 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 	}
 }
 
-// TestTemplateIsTriedWithPlaceholders loads a template that fails where a placeholder is empty, or has no server to ask.
+// TestTemplateIsTriedWithPlaceholders loads a template that fails where a placeholder is empty, or has no server to
+// ask.
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.html", `{{slice (.Placeholder "http.request.uuid") 0 8}}`+
 		`{{slice (.Placeholder "{http.request.host}") 0 1}}{{slice (.Placeholder "http.request.remote.host") 0 1}}`+
 		`|{{.Placeholder "http.shutting_down"}}`)
 	h := provision(t, &Handler{Template: map[string]string{"html": file}, Formats: []string{"html"}})
 	w := httptest.NewRecorder()
-	if err := serve(h, w, "GET", "/x", testcaddy.EndOfChain); err != nil || !strings.HasSuffix(w.Body.String(), "a1|false") {
+	err := serve(h, w, "GET", "/x", testcaddy.EndOfChain)
+	if err != nil || !strings.HasSuffix(w.Body.String(), "a1|false") {
 		t.Errorf("got %q, %v", w.Body, err)
 	}
 }

@@ -80,8 +80,8 @@ type errorService struct {
 	header *testcaddy.Client // of Caddy, for nginx
 }
 
-// startErrorService runs the nginx.conf of the example in front of an application, and the Caddyfile with the addresses of some
-// proxies.
+// startErrorService runs the nginx.conf of the example in front of an application, and the Caddyfile with the
+// addresses of some proxies.
 func startErrorService(t *testing.T, proxies string) errorService {
 	t.Helper()
 	const example = "../examples/proxies/"
@@ -231,7 +231,8 @@ http://b.test:0 {
 	})
 }
 
-// TestDocumentedCrawlFindsBrokenLinks has the crawler of docs/report.md visit a site with a broken link and a missing image.
+// TestDocumentedCrawlFindsBrokenLinks has the crawler of docs/report.md visit a site with a broken link and a missing
+// image.
 func TestDocumentedCrawlFindsBrokenLinks(t *testing.T) {
 	root := t.TempDir()
 	for name, page := range map[string]string{

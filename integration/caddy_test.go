@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestWhatCaddyDoes tests undocumented behavior of Caddy. Each case names the functions that rely on it, and that have to
-// change if a new Caddy fails the case. OBSERVER is where a handler observes the next ones.
+// TestWhatCaddyDoes tests undocumented behavior of Caddy. Each case names the functions that rely on it, and that
+// have to change if a new Caddy fails the case. OBSERVER is where a handler observes the next ones.
 //
 // parseCaddyfile and groupOf rely on how Caddy sorts and merges the routes of a block, and on each block's own state:
 // TestAdapt fails without that. isReload of internal/page relies on what Caddy says of the running config:
@@ -51,7 +51,10 @@ func TestWhatCaddyDoes(t *testing.T) {
 			want: "WriteHeader 200 Content-Type intercepted:410",
 		},
 		"within its response route": {site: intercept + "OBSERVER" + gone + "respond 410", want: " intercepted:410"},
-		"intercept takes none":      {site: "route {\nOBSERVER\n" + intercept + gone + "respond 200\n}", want: "WriteHeader 200"},
+		"intercept takes none": {
+			site: "route {\nOBSERVER\n" + intercept + gone + "respond 200\n}",
+			want: "WriteHeader 200",
+		},
 		// Judge.Status
 		"intercept of no answer": {
 			site: "route {\nOBSERVER\n" + intercept + gone + "}",
@@ -89,8 +92,8 @@ func TestWhatCaddyDoes(t *testing.T) {
 	}
 }
 
-// observer returns a directive that discards the response of the next handlers, and reports its status, the header fields that
-// changed, a panic with http.ErrAbortHandler, the variable unhandled, and the placeholder of intercept.
+// observer returns a directive that discards the response of the next handlers, and reports its status, the header
+// fields that changed, a panic with http.ErrAbortHandler, the variable unhandled, and the placeholder of intercept.
 func observer(t *testing.T, observed chan<- string) (directive string) {
 	return testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
 		d := &discarding{before: w.Header(), header: w.Header().Clone()}

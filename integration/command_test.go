@@ -157,11 +157,12 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 	}
 }
 
-// TestNotFoundCommandFlags has the flags that are no options of the handler. Those that are, the tests of internal/command
-// pass on.
+// TestNotFoundCommandFlags has the flags that are no options of the handler. Those that are, the tests of
+// internal/command pass on.
 func TestNotFoundCommandFlags(t *testing.T) {
 	t.Parallel()
-	s := startNotFound(t, "--context-path=/app//", "--trusted-proxies=private_ranges", "--health-path=/healthz", "--report",
+	s := startNotFound(t,
+		"--context-path=/app//", "--trusted-proxies=private_ranges", "--health-path=/healthz", "--report",
 		"--access-log", "--debug")
 	res := s.Get(t, "http://a.test/x", "X-Forwarded-Host: www.example.com", "X-Forwarded-Proto: https")
 	res.WantPage(t, "GET", "https://www.example.com/x", "/app")
@@ -197,8 +198,8 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	}
 }
 
-// TestNotFoundCommandLeavesOtherServersAlone starts a second server at an address of the first. If it started, it would get
-// a share of the first one's connections.
+// TestNotFoundCommandLeavesOtherServersAlone starts a second server at an address of the first. If it started, it
+// would get a share of the first one's connections.
 func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	t.Parallel()
 	first := startNotFound(t, "--report")
@@ -213,7 +214,11 @@ func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	}{
 		{env: first.admin, at: "admin: at " + first.admin, instead: "--admin localhost:2020 or --admin unix//run/not-found.sock"},
 		{flags: "--admin=" + first.admin, at: "admin: at " + first.admin, instead: "--admin localhost:2020"},
-		{flags: "--admin=unix/" + socket + "|0220", at: "admin: at unix/" + socket + "|0220", instead: "--admin localhost:2020"},
+		{
+			flags:   "--admin=unix/" + socket + "|0220",
+			at:      "admin: at unix/" + socket + "|0220",
+			instead: "--admin localhost:2020",
+		},
 		{flags: "--listen=" + first.addr, at: "listen: at " + first.addr, instead: "--listen :8081"},
 		{flags: "--listen=tcp/" + first.addr, at: "listen: at tcp/" + first.addr, instead: "--listen :8081"},
 	} {

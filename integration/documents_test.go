@@ -15,8 +15,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of examples. Every
-// file in docs/ and every example has a link.
+// TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of
+// examples. Every file in docs/ and every example has a link.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Chdir("..")
 	headings := make(map[string][]string) // of each file, as GitHub names them
@@ -83,8 +83,8 @@ func headingsAndLinks(t *testing.T, file string) (headings, links []string) {
 	return headings, links
 }
 
-// TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image or a Go module. Until the
-// first release, this module is the checkout.
+// TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image or a Go
+// module. Until the first release, this module is the checkout.
 func TestExamplesNameVersions(t *testing.T) {
 	t.Chdir("..")
 	fetched := regexp.MustCompile(`(?m)^ *(?:FROM|(?:- )?image:) +(\S+)|--with (\S+)`)
@@ -104,7 +104,8 @@ func TestExamplesNameVersions(t *testing.T) {
 	}
 }
 
-// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service again.
+// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service
+// again.
 func TestComposeExampleComesBackAfterAReboot(t *testing.T) {
 	_, services, _ := strings.Cut(readFile(t, "../examples/docker/compose.yaml"), "\nservices:\n")
 	services, _, _ = strings.Cut(services, "\nnetworks:\n")

@@ -234,7 +234,8 @@ func skeleton(t testing.TB, page string) string {
 var hostileTargets = []string{
 	`/<script>alert(1)</script>`, `/"><img/src=x/onerror=alert(1)>`, `/'onmouseover='x`, `/</title></style><!--`,
 	`/]]>&amp;&lt;&#60;`, `/&copy;=1&lt=2`, `/{{.}}{{printf}}`, `/x?${7*7}#{7*7}<%=7*7%>`, `/\u003cscript\u003e\`,
-	`/"},"x":"`, "/\xc3\xbc\xe2\x80\xa8\xe2\x80\xae\xef\xbf\xbf", "/\xff\xc0\x80\xed\xa0\x80", `/%00%0A%0D%22%3C`, `/x?%zz%`,
+	`/"},"x":"`, "/\xc3\xbc\xe2\x80\xa8\xe2\x80\xae\xef\xbf\xbf", "/\xff\xc0\x80\xed\xa0\x80",
+	`/%00%0A%0D%22%3C`, `/x?%zz%`,
 	"/" + strings.Repeat("x<%7A\u00fc&", 8<<10),
 }
 
@@ -242,12 +243,14 @@ var hostileTargets = []string{
 var hostileTexts = []string{
 	`<script>alert(1)</script>`, `"><svg onload=alert(1)>`, `' onmouseover='alert(1)`, `</footer><iframe src=//evil.test>`,
 	`</title></style></textarea>--><img src=x onerror=alert(1)>`, `<!--`, `--!><b>`, `]]><x/>`, `<?php ?>`, `<!DOCTYPE html><html>`,
-	`<base href=//evil.test>`, `<meta http-equiv=refresh content=0>`, `javascript:alert(1)`, `//evil.test/`, `https://evil.test"><b>`,
+	`<base href=//evil.test>`, `<meta http-equiv=refresh content=0>`, `javascript:alert(1)`, `//evil.test/`,
+	`https://evil.test"><b>`,
 	`&lt;script&gt;&#60;b&#62;&lt`, `\u003cscript\u003e`, `%3Cscript%3E`, `{{.}}`, `","status":200,"x":"`,
 	"+ADw-script+AD4-alert(1)+ADw-/script+AD4-", // UTF-7
 	"\ufeff<script>", "\xff\xfe<\x00s\x00>\x00", "\xfe\xff\x00<\x00s\x00>", "\xc0\xbcscript\xc0\xbe", "\x1b$B\x1b(J<b>",
 	"\u2028alert(1)\u2029", "\u202e<b>", "\x00<b>", "a\x00", "\b\x7f\x1b[31m", "\ufffe\uffff\ud7ff",
-	"a\r\nSet-Cookie: evil=1\r\n\r\n<script>alert(1)</script>", "a\nX-Evil: 1", "\rX-Evil: 1", "\u0085X-Evil: 1", "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+	"a\r\nSet-Cookie: evil=1\r\n\r\n<script>alert(1)</script>", "a\nX-Evil: 1", "\rX-Evil: 1", "\u0085X-Evil: 1",
+	"\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
 }
 
 // isControl reports whether c is a character that a header field cannot have.

@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestOperatorsSeeTheCause looks for the causes of pages in the metrics and in the access log, and for log entries above debug.
-// The values of some options are invalid.
+// TestOperatorsSeeTheCause looks for the causes of pages in the metrics and in the access log, and for log entries
+// above debug. The values of some options are invalid.
 func TestOperatorsSeeTheCause(t *testing.T) {
 	s := testcaddy.Start(t, `
 http://a.test:0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestTemplate renders a template with every field, and with placeholders in the text and in a script. It fails for one request,
-// which gets the built-in page.
+// TestTemplate renders a template with every field, and with placeholders in the text and in a script. It fails for
+// one request, which gets the built-in page.
 func TestTemplate(t *testing.T) {
 	const lines = `<h1 title="{{.URI}}">{{.Heading}}</h1><p>{{.URI}}<p>{{.Status}} {{.Message}}<p>{{.Footer}}`
 	const script = "<script>var x = NAME</script>"

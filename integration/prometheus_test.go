@@ -19,10 +19,12 @@ import (
 
 const monitoring = "../examples/monitoring/"
 
-// TestPrometheusSeesTheTraffic has Prometheus scrape a Caddy. Traffic makes each alert of examples/monitoring true, and each
-// panel and the expression of docs/report.md count it. They count pages rather than pages a second, and the day before is now.
+// TestPrometheusSeesTheTraffic has Prometheus scrape a Caddy. Traffic makes each alert of examples/monitoring true,
+// and each panel and the expression of docs/report.md count it. They count pages rather than pages a second, and the
+// day before is now.
 //
-// The values are exact: Prometheus extrapolates an increase neither to before a counter was 0, nor past the time of the query.
+// The values are exact: Prometheus extrapolates an increase neither to before a counter was 0, nor past the time of
+// the query.
 func TestPrometheusSeesTheTraffic(t *testing.T) {
 	admin, addr := testcaddy.Admin(t)
 	s := testcaddy.Start(t, `
@@ -76,7 +78,13 @@ http://a.test:0 {
 		"Unanswered, and a day before B": "69",
 		"By instance A":                  addr + " 382",
 	}
-	variables := strings.NewReplacer("$job", "caddy|none", "$__rate_interval", "10m", "$__range", "1h", "rate(", "increase(", "offset 1d", "")
+	variables := strings.NewReplacer(
+		"$job", "caddy|none",
+		"$__rate_interval", "10m",
+		"$__range", "1h",
+		"rate(", "increase(",
+		"offset 1d", "",
+	)
 	for name, expr := range exprs {
 		if got := p.query(t, variables.Replace(expr), now); got != want[name] {
 			t.Errorf("%s: %s\ngot %s, want %s", name, expr, got, want[name])
@@ -87,7 +95,8 @@ http://a.test:0 {
 	}
 }
 
-// panels returns the expressions of the dashboard, by the titles of its panels. Its variable has to be one of the metric.
+// panels returns the expressions of the dashboard, by the titles of its panels. Its variable has to be one of the
+// metric.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
 	content := readFile(t, monitoring+"dashboard.json")

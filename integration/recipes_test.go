@@ -31,9 +31,9 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestRecipes runs each example, and each Caddyfile in the documents, with stand-ins for what it proxies to and with files
-// in the folders that it serves. testdata/recipes.txt has the requests, and what has to come of them. A stand-in says its
-// port in the field From, which stays on a page, and does what the end of the path says.
+// TestRecipes runs each example, and each Caddyfile in the documents, with stand-ins for what it proxies to and with
+// files in the folders that it serves. testdata/recipes.txt has the requests, and what has to come of them. A
+// stand-in says its port in the field From, which stays on a page, and does what the end of the path says.
 func TestRecipes(t *testing.T) {
 	promises := make(map[string]string)
 	for _, promise := range strings.Split(readFile(t, "testdata/recipes.txt"), "\n== ")[1:] {
@@ -152,7 +152,8 @@ func perform(t *testing.T, caddyfile, row string) {
 	}
 }
 
-// expect sends a request, and compares the response with the parts that it has to have, and those that it must not have.
+// expect sends a request, and compares the response with the parts that it has to have, and those that it must not
+// have.
 func (s *staged) expect(t *testing.T, asked string, words []string, want string) {
 	t.Helper()
 	method, url, ok := strings.Cut(words[0], " ")
@@ -222,8 +223,8 @@ type staged struct {
 	down      []string          // the ports of upstreams that do not run
 }
 
-// stage runs a recipe, and beside it a bare not_found on port 1. Addresses, folders and TLS are those of the test, the rest
-// of the config is as it is written.
+// stage runs a recipe, and beside it a bare not_found on port 1. Addresses, folders and TLS are those of the test,
+// the rest of the config is as it is written.
 func stage(t *testing.T, caddyfile string, down []string) *staged {
 	t.Helper()
 	s := &staged{
@@ -345,7 +346,8 @@ var theirFields = map[string]http.Header{
 	"french-designed": {"Content-Language": {"fr"}, "Set-Cookie": {"designed=1"}},
 }
 
-// standIn is an upstream that says who it is, and answers as the last segment of the path says: ok, or a 404 of its own.
+// standIn is an upstream that says who it is, and answers as the last segment of the path says: ok, or a 404 of its
+// own.
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if i, err := strconv.Atoi(r.Header.Get("X-Recorded")); err == nil {
@@ -405,7 +407,8 @@ func (s *staged) serveReport(t *testing.T, method string) (r report.Report) {
 		t.Fatal(err)
 	}
 	rec := httptest.NewRecorder()
-	_ = module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(rec, httptest.NewRequest(method, "/not_found/report", nil))
+	route := module.New().(caddy.AdminRouter).Routes()[0]
+	_ = route.Handler.ServeHTTP(rec, httptest.NewRequest(method, "/not_found/report", nil))
 	if rec.Body.Len() > 0 { // else no handler has reported yet
 		if err := json.Unmarshal(rec.Body.Bytes(), &r); err != nil {
 			t.Fatal(err)
@@ -428,8 +431,8 @@ func (s *staged) report(t *testing.T, want string) (got string) {
 	return got
 }
 
-// replaced sends the recorded requests to a host, over plain HTTP without the fields that browsers send over HTTPS alone, and
-// says which responses are pages.
+// replaced sends the recorded requests to a host, over plain HTTP without the fields that browsers send over HTTPS
+// alone, and says which responses are pages.
 func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []bool) {
 	t.Helper()
 	for i, r := range testcaddy.Recordings() {

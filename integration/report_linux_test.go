@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestUnixSocketOfAnotherUser asks at a Unix socket in a folder that the user may not enter. Root may enter every folder, so
-// the command runs as another user then.
+// TestUnixSocketOfAnotherUser asks at a Unix socket in a folder that the user may not enter. Root may enter every
+// folder, so the command runs as another user then.
 func TestUnixSocketOfAnotherUser(t *testing.T) {
 	dir, err := os.MkdirTemp("", "") // a socket's path has to be short
 	if err != nil {

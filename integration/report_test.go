@@ -56,7 +56,8 @@ func (s *reporting) miss(t *testing.T, method, url string, fields ...string) {
 	}
 }
 
-// report returns what was counted, an address a line, as in "other a.test/x: 3 unanswered, 1 passed; on http://b.test/".
+// report returns what was counted, an address a line, as in "other a.test/x: 3 unanswered, 1 passed; on
+// http://b.test/".
 func (s *reporting) report(t *testing.T) (lines string) {
 	t.Helper()
 	var r report.Report

@@ -100,7 +100,10 @@ func TestInnerOneDecides(t *testing.T) {
 		site    string
 		content string // none: the page
 	}{
-		"kept, through buffers":        {"templates\nencode {\nminimum_length 1\n}\nhandle {\n" + keeps + app + "\n}", "theirs"},
+		"kept, through buffers": {
+			"templates\nencode {\nminimum_length 1\n}\nhandle {\n" + keeps + app + "\n}",
+			"theirs",
+		},
 		"kept, and intercepted":        {intercepts + own + end + "handle {\n" + keeps + app + "\n}", "own"},
 		"the page, and intercepted":    {intercepts + own + end + "handle {\nnot_found\n" + app + "\n}", "own"},
 		"a page in a response route":   {intercepts + keeps + end + app, ""},

@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestStartWithTemplatesThatCannotBeUsed starts Caddy as a user that may not read everything, with templates that are missing,
-// broken, unreadable and good. All sites answer. Once the files are mended, they are used without a restart.
+// TestStartWithTemplatesThatCannotBeUsed starts Caddy as a user that may not read everything, with templates that are
+// missing, broken, unreadable and good. All sites answer. Once the files are mended, they are used without a restart.
 func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	dir := unprivilegedDir(t)

@@ -87,8 +87,19 @@ func TestMistakesInFlagsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range []string{"", "--context-path=", "--context-path=/", "--listen=unix//run/x.sock", "--listen=[::1]:80", "--listen=:80-81", "--listen=fd/3",
-		"--report --admin=localhost:2020", "--report --admin=unix//run/x.sock|0220", "--report --admin=fd/3", "--trusted-proxies=10.0.0.0/8,private_ranges,2001:db8::1 --report --debug --access-log"} {
+	for _, args := range []string{
+		"",
+		"--context-path=",
+		"--context-path=/",
+		"--listen=unix//run/x.sock",
+		"--listen=[::1]:80",
+		"--listen=:80-81",
+		"--listen=fd/3",
+		"--report --admin=localhost:2020",
+		"--report --admin=unix//run/x.sock|0220",
+		"--report --admin=fd/3",
+		"--trusted-proxies=10.0.0.0/8,private_ranges,2001:db8::1 --report --debug --access-log",
+	} {
 		if _, err := configOfFlags(t, strings.Fields(args)...); err != nil {
 			t.Errorf("%q: got the error %v", args, err)
 		}

@@ -36,7 +36,8 @@ func TestMistakesOfTheReportCommand(t *testing.T) {
 	}
 }
 
-// TestErrorOfAnAdminAPIIsPrintable has an admin API answer with bytes that act on a terminal, or with a redirect to itself.
+// TestErrorOfAnAdminAPIIsPrintable has an admin API answer with bytes that act on a terminal, or with a redirect to
+// itself.
 func TestErrorOfAnAdminAPIIsPrintable(t *testing.T) {
 	const acts = "\x1b[2J\x1b]0;x\x07\u009b31m"
 	for name, tt := range map[string]struct {

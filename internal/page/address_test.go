@@ -13,8 +13,8 @@ func addressOf(method, target, uri string) string {
 	return new(Maker).URI(&Asked{Method: method, Target: target, URI: uri, Scheme: "http", Authority: "a.test"}, nil)
 }
 
-// TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default. A base URL
-// replaces what the client addressed.
+// TestAddressOfEveryForm covers the forms of a request target, some of which net/http answers itself by default. A
+// base URL replaces what the client addressed.
 func TestAddressOfEveryForm(t *testing.T) {
 	based := newMaker(t, Options{BaseURL: "https://w.test/app/"})
 	for request, want := range map[string]struct{ address, behindBase string }{
@@ -71,7 +71,8 @@ func TestOptionURIReplacesTheTarget(t *testing.T) {
 func TestAddressStaysTheSameWhenDecoded(t *testing.T) {
 	const uriBytes = uri.Letters + uri.Digits + "-._~!$&'()*+,;=:/?@%"
 	for c := 0x21; c < 0x100; c++ {
-		for _, target := range []string{"/" + string([]byte{byte(c)}), "/a" + string([]byte{byte(c)}) + "0?" + string([]byte{byte(c), byte(c)})} {
+		sign := string([]byte{byte(c)})
+		for _, target := range []string{"/" + sign, "/a" + sign + "0?" + sign + sign} {
 			address := addressOf("GET", target, "")
 			if fromURI := addressOf("GET", "/404", target); c != '#' && fromURI != address {
 				t.Errorf("uri %q: got the address %q, want %q", target, fromURI, address)

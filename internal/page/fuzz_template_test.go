@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// FuzzTemplate puts anything that a client can send into a template of each format. The texts that are read from the page are
-// those that were put into it, so it is not the built-in page either.
+// FuzzTemplate puts anything that a client can send into a template of each format. The texts that are read from the
+// page are those that were put into it, so it is not the built-in page either.
 func FuzzTemplate(f *testing.F) {
 	f.Add("GET", "/docs?x=1&y;z", "a message", "a value")
 	f.Add("G\"T", "javascript:alert(1)", `<b>"'&amp;' \`, "1. \"\\\x00\n\t\u2028\uFFFE<a b='c'>]]>--?>")

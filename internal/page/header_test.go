@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// headerOf returns the header of a page in place of a response that had the fields of theirs. The site had those of site
-// before that response; nil: the page takes the place of none.
+// headerOf returns the header of a page in place of a response that had the fields of theirs. The site had those of
+// site before that response; nil: the page takes the place of none.
 func headerOf(t *testing.T, o Options, site, theirs http.Header) http.Header {
 	t.Helper()
 	m := newMaker(t, o)
@@ -104,7 +104,8 @@ func TestSitePolicyOverridesThePages(t *testing.T) {
 
 // TestVaryHasAcceptWhereSeveralFormatsAreOnOffer does not test how a field is added to others, as package accept does.
 func TestVaryHasAcceptWhereSeveralFormatsAreOnOffer(t *testing.T) {
-	if got := headerOf(t, Options{}, nil, http.Header{"Vary": {"Origin"}}); !slices.Equal(got["Vary"], []string{"Origin, Accept"}) {
+	got := headerOf(t, Options{}, nil, http.Header{"Vary": {"Origin"}})
+	if !slices.Equal(got["Vary"], []string{"Origin, Accept"}) {
 		t.Errorf("got %q", got["Vary"])
 	}
 	if got := headerOf(t, Options{Formats: []string{"html"}}, nil, http.Header{}); got["Vary"] != nil {
@@ -112,7 +113,8 @@ func TestVaryHasAcceptWhereSeveralFormatsAreOnOffer(t *testing.T) {
 	}
 }
 
-// TestHeaderValuesAreNotShared changes a page's values in place, as Caddy's header handler does, and asks for another page.
+// TestHeaderValuesAreNotShared changes a page's values in place, as Caddy's header handler does, and asks for another
+// page.
 func TestHeaderValuesAreNotShared(t *testing.T) {
 	first := headerOf(t, Options{}, nil, http.Header{})
 	want := first.Clone()

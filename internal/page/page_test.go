@@ -68,11 +68,12 @@ func tempFile(t testing.TB, content string) string {
 	return file
 }
 
-// TestDefaultPage compares the page without options, byte for byte, with that of the first version. A client that only accepts a
-// structured suffix gets it, too.
+// TestDefaultPage compares the page without options, byte for byte, with that of the first version. A client that
+// only accepts a structured suffix gets it, too.
 func TestDefaultPage(t *testing.T) {
 	m := newMaker(t, Options{})
-	pg := m.Make(&Asked{Method: "GET", Target: "/docs/apis?x=1&y=2", Scheme: "https", Authority: "www.example.com"}, placeholders(nil))
+	asked := &Asked{Method: "GET", Target: "/docs/apis?x=1&y=2", Scheme: "https", Authority: "www.example.com"}
+	pg := m.Make(asked, placeholders(nil))
 	for _, format := range Formats() {
 		want, err := os.ReadFile("testdata/default." + format)
 		if err != nil {
@@ -139,7 +140,8 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 	}
 }
 
-// TestFieldsAreClean covers options without placeholders, and a method with bytes that HTTP/2 allows and HTTP/1.1 does not.
+// TestFieldsAreClean covers options without placeholders, and a method with bytes that HTTP/2 allows and HTTP/1.1
+// does not.
 func TestFieldsAreClean(t *testing.T) {
 	pg := newMaker(t, Options{ContextPath: "/app//", BaseURL: "https://a.test/", Footer: " x  y "}).Make(
 		&Asked{Method: "A <b>\"\xff\u2028", Target: "/x"}, nil)
@@ -152,7 +154,8 @@ func TestFieldsAreClean(t *testing.T) {
 	}
 }
 
-// TestWhatIsExpandedIsNotExpandedAgain gives placeholders values that look like placeholders, in every option and in a template.
+// TestWhatIsExpandedIsNotExpandedAgain gives placeholders values that look like placeholders, in every option and in
+// a template.
 func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 	const secret = "a-secret"
 	t.Setenv("HOME", secret)
@@ -200,7 +203,8 @@ func FuzzMake(f *testing.F) {
 	f.Add("GET", "/docs/nothing?x=1", "", "/app", "https://www.example.com", "a footer")
 	f.Add("OPTIONS", "*", "/x?y#z", "", "", "")
 	f.Add("CONNECT", "a.test:443", "//evil.test/x", "app", "http://a.test/<", "\x00\u2028")
-	f.Add("GE\"T", "http://me:secret@b.test/#x", "https://me:secret@b.test:81/\xff?{{.}}#x", "/%zz{x}", "ftp://a.test", "<b>\"\\{{")
+	f.Add("GE\"T", "http://me:secret@b.test/#x", "https://me:secret@b.test:81/\xff?{{.}}#x", "/%zz{x}",
+		"ftp://a.test", "<b>\"\\{{")
 	f.Add("GET", "urn:me:secret@b.test//x?y", "http://a b/", "\xff", "{x}", "|*_`~$@www.a.test")
 	f.Add("GET", "/404", "HTTP://[::1]:81", "", "https://www.example.com", "{env.HOME}")
 	m := newMaker(f, Options{ContextPath: "{c}", BaseURL: "{b}", URI: "{u}", Footer: "{f}"})

@@ -47,8 +47,8 @@ func TestTemplateIsRefused(t *testing.T) {
 			`{"port": {{or (.Placeholder "http.vars.port") 80}}}`:              hostile + "the page is not valid JSON",
 			`{"id": "x"{{with .Placeholder "id"}},{{.}}{{end}}}`:               hostile + "the page is not valid JSON",
 			`{"x": "{{.Placeholder "http.request.method" | printf "%.2s"}}\"}`: "the page is not valid JSON",
-			`{"x": "` + "\xff" + `"}`:                                          "the page is not in UTF-8; save the file in UTF-8",
-			" {{if false}}x{{end}}\n":                                          "not valid JSON: unexpected end of JSON input",
+			"{\"x\": \"\xff\"}":       "the page is not in UTF-8; save the file in UTF-8",
+			" {{if false}}x{{end}}\n": "not valid JSON: unexpected end of JSON input",
 		},
 		"problem": {`{"detail": {{.Message}}}`: inString},
 		"xml": {
@@ -66,7 +66,11 @@ func TestTemplateIsRefused(t *testing.T) {
 			"<a><!-- {{.Footer}} --></a>": hostile + "the page is not well-formed XML",
 			"<a>{{html .URI}}</b>":        "not well-formed XML",
 		},
-		"text":     {"{{.Uri}}": "can't evaluate field Uri", "\t\n": "it renders a blank page", "\xfc": "the page is not in UTF-8; save the file in UTF-8"},
+		"text": {
+			"{{.Uri}}": "can't evaluate field Uri",
+			"\t\n":     "it renders a blank page",
+			"\xfc":     "the page is not in UTF-8; save the file in UTF-8",
+		},
 		"markdown": {"# {{.Heading": "template: 404:1: ", `{{printf "\xff"}}`: "the page is not in UTF-8"},
 	} {
 		f, err := formatOf(format)
@@ -107,8 +111,8 @@ func TestTemplateIsTried(t *testing.T) {
 	}
 }
 
-// TestTextsAreEscapedForTheFormat has a template of each format show every field, and placeholders with what their format
-// escapes or cannot have. TestExportedTemplateIsTheBuiltInPage shows that the built-in pages escape the same.
+// TestTextsAreEscapedForTheFormat has a template of each format show every field, and placeholders with what their
+// format escapes or cannot have. TestExportedTemplateIsTheBuiltInPage shows that the built-in pages escape the same.
 func TestTextsAreEscapedForTheFormat(t *testing.T) {
 	const (
 		line   = `<b>"'&amp;'</b> \ ü€😀 ]]> *_[x](y)_* {a} b|c www.a.test WWW.a.test`
@@ -187,17 +191,33 @@ func TestExportedTemplateIsTheBuiltInPage(t *testing.T) {
 	}
 }
 
-// TestBrokenPageIsReplaced has a client make templates fail, or make pages that are not valid in their format. The built-in
-// page is sent, and the error is logged at most once between two looks at the file.
+// TestBrokenPageIsReplaced has a client make templates fail, or make pages that are not valid in their format. The
+// built-in page is sent, and the error is logged at most once between two looks at the file.
 func TestBrokenPageIsReplaced(t *testing.T) {
 	for source, want := range map[string]struct{ format, value, err string }{
-		`{{slice (.Placeholder "x" | printf "%-9s") 0 9}}{{.URI}}`:             {"html", "ääääää", "the page is not in UTF-8"},
-		`{{slice (.Placeholder "x" | printf "%-9s") 0 9}}.`:                    {"text", "ääääää", "the page is not in UTF-8"},
-		`{{if eq (.Placeholder "x") "yes"}}{{index .URI 99999}}{{end}}a`:       {"markdown", "yes", "index out of range"},
-		`{"x":"{{.Placeholder "x" | printf "%.3s"}}"}`:                         {"json", `ab"`, "the page is not valid JSON"},
-		`{"x":{{if eq (.Placeholder "x") "yes"}},{{end}}1}`:                    {"problem", "yes", "the page is not valid JSON"},
+		`{{slice (.Placeholder "x" | printf "%-9s") 0 9}}{{.URI}}`: {
+			"html",
+			"ääääää",
+			"the page is not in UTF-8",
+		},
+		`{{slice (.Placeholder "x" | printf "%-9s") 0 9}}.`: {
+			"text",
+			"ääääää",
+			"the page is not in UTF-8",
+		},
+		`{{if eq (.Placeholder "x") "yes"}}{{index .URI 99999}}{{end}}a`: {"markdown", "yes", "index out of range"},
+		`{"x":"{{.Placeholder "x" | printf "%.3s"}}"}`:                   {"json", `ab"`, "the page is not valid JSON"},
+		`{"x":{{if eq (.Placeholder "x") "yes"}},{{end}}1}`: {
+			"problem",
+			"yes",
+			"the page is not valid JSON",
+		},
 		`<a>{{.Placeholder "x" | printf "%.10s"}}{{.URI | printf "%.0s"}}</a>`: {"xml", "aaaaaaa<", "the page is not well-formed XML"},
-		`<a/>{{if eq (.Placeholder "x") "yes"}}<b/>{{end}}`:                    {"xml", "yes", "the page has 2 root elements"},
+		`<a/>{{if eq (.Placeholder "x") "yes"}}<b/>{{end}}`: {
+			"xml",
+			"yes",
+			"the page has 2 root elements",
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			core, logs := observer.New(zapcore.DebugLevel)
@@ -222,8 +242,8 @@ func TestBrokenPageIsReplaced(t *testing.T) {
 	}
 }
 
-// TestChangedTemplateIsReadAgain changes a template in each way that a file can change. The clock is synctest's; the files,
-// whose times are set by it, are real.
+// TestChangedTemplateIsReadAgain changes a template in each way that a file can change. The clock is synctest's; the
+// files, whose times are set by it, are real.
 func TestChangedTemplateIsReadAgain(t *testing.T) {
 	const long = time.Hour // since a file was written
 	for name, change := range map[string]func(e *editedTemplate){
@@ -381,7 +401,8 @@ func TestHandlersShareATemplate(t *testing.T) {
 		file := tempFile(t, "{{.Message}}")
 		html := func(message, file string) (*Maker, *observer.ObservedLogs) {
 			core, logs := observer.New(zapcore.DebugLevel)
-			return newMaker(t, Options{Message: message, Templates: map[string]string{"html": file}, Logger: zap.New(core)}), logs
+			templates := map[string]string{"html": file}
+			return newMaker(t, Options{Message: message, Templates: templates, Logger: zap.New(core)}), logs
 		}
 		first, firstLogs := html("first", file)
 		t.Chdir(filepath.Dir(file))

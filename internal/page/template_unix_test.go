@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestNamedPipeIsNotOpened puts a named pipe in the place of a template. Opening it would block until somebody writes to
-// it, which the test does after ten seconds.
+// TestNamedPipeIsNotOpened puts a named pipe in the place of a template. Opening it would block until somebody writes
+// to it, which the test does after ten seconds.
 func TestNamedPipeIsNotOpened(t *testing.T) {
 	e := newEditedTemplate(t, "one", 0)
 	e.must(os.Remove(e.file))

@@ -36,7 +36,10 @@ func TestDeleteGivesTheWholeReportAndStartsOver(t *testing.T) {
 	for target, want := range map[string]caddy.APIError{
 		"GET ?limit=1":     {HTTPStatus: http.StatusBadRequest, Message: `GET takes no parameters, not "limit=1"`},
 		"DELETE ?link=own": {HTTPStatus: http.StatusBadRequest, Message: `DELETE takes no parameters, not "link=own"`},
-		"POST ":            {HTTPStatus: http.StatusMethodNotAllowed, Message: "method POST is not allowed; use GET or DELETE"},
+		"POST ": {
+			HTTPStatus: http.StatusMethodNotAllowed,
+			Message:    "method POST is not allowed; use GET or DELETE",
+		},
 	} {
 		method, query, _ := strings.Cut(target, " ")
 		w := httptest.NewRecorder()

@@ -61,8 +61,14 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"control characters": {site + "/\x1b[2J\r\n\t\x7f ", site + "/%1B%5B2J%0D%0A%09%7F%20"},
 		"UTF-8":              {site + "/\u00e4\u202e", site + "/%C3%A4%E2%80%AE"},
 		"long, within %XX":   {site + "/" + long[:maxLink-len(site)-2] + "<", site + "/" + long[:maxLink-len(site)-2]},
-		"long, all markup":   {site + "/" + strings.Repeat("<", 16<<10), site + "/" + strings.Repeat("%3C", (maxLink-len(site)-1)/3)},
-		"no room for a path": {"https://" + long[:maxLink-len("https://")] + "/x", "https://" + long[:maxLink-len("https://")]},
+		"long, all markup": {
+			site + "/" + strings.Repeat("<", 16<<10),
+			site + "/" + strings.Repeat("%3C", (maxLink-len(site)-1)/3),
+		},
+		"no room for a path": {
+			"https://" + long[:maxLink-len("https://")] + "/x",
+			"https://" + long[:maxLink-len("https://")],
+		},
 
 		"nothing":                     {"", ""},
 		"another scheme than http":    {"android-app://b.test/", ""},
@@ -109,8 +115,11 @@ func TestOfAnAddressTheHostAndThePathAreKept(t *testing.T) {
 		"port and letter case":  {"https://A.Zest:8443/X%2f", "a.zest:8443 /X%2f"},
 		"no authority":          {"urn:x%23access_token=secret", " urn:x"},
 		"long path":             {"http://a.test/" + long, "a.test /" + long[:maxKey-len("a.test /")]},
-		"within %XX":            {"http://a.test/" + long[:maxKey-len("a.test /%4")] + "%41", "a.test /" + long[:maxKey-len("a.test /%4")]},
-		"long host":             {"http://" + long + "/x", long[:maxKey-1] + " "},
+		"within %XX": {
+			"http://a.test/" + long[:maxKey-len("a.test /%4")] + "%41",
+			"a.test /" + long[:maxKey-len("a.test /%4")],
+		},
+		"long host": {"http://" + long + "/x", long[:maxKey-1] + " "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, path := split(tt.address)

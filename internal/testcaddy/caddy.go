@@ -9,9 +9,9 @@
 // Caddy listens on the loopback interface, on free ports, and stops when the test ends. A process
 // runs one Caddy at a time, so tests that start one cannot run in parallel. Their subtests can.
 //
-// The package registers Caddy's standard modules and one more, which lets a test handle requests ([Directive]). It does not import
-// not_found, whose tests import it: what it checks of the page is from the specification, and it reads the page with parsers that
-// the module does not use.
+// The package registers Caddy's standard modules and one more, which lets a test handle requests ([Directive]). It
+// does not import not_found, whose tests import it: what it checks of the page is from the specification, and it
+// reads the page with parsers that the module does not use.
 package testcaddy
 
 import (
@@ -50,7 +50,8 @@ func Start(t testing.TB, sites string, options ...string) *Server {
 	t.Helper()
 	logs := NewLogs(t)
 	// without Caddy's events: to log one, it reads its TLS app, which may still be starting
-	s := StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\n"+logs.Output+"\nlevel DEBUG\nexclude events\n}")...)))
+	options = append(options, "log default {\n"+logs.Output+"\nlevel DEBUG\nexclude events\n}")
+	s := StartConfig(t, Adapt(t, Caddyfile(sites, options...)))
 	s.Logs = logs
 	return s
 }
@@ -61,8 +62,8 @@ func StartQuiet(t testing.TB, sites string, options ...string) *Server {
 	return StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\noutput discard\nlevel FATAL\n}")...)))
 }
 
-// StartSites runs a Caddy with a site for each test case, and returns the hosts by the cases' names. A site without not_found
-// gets it before its directives. All sites log the cause of a page. The preamble comes before the sites.
+// StartSites runs a Caddy with a site for each test case, and returns the hosts by the cases' names. A site without
+// not_found gets it before its directives. All sites log the cause of a page. The preamble comes before the sites.
 func StartSites(t testing.TB, preamble string, sites map[string]string) (s *Server, hosts map[string]string) {
 	t.Helper()
 	caddyfile := preamble
@@ -100,8 +101,8 @@ func (s *Server) Reload(t testing.TB, config []byte) {
 	s.Client = HTTP11(t, s.Addr)
 }
 
-// Admin returns a global option that turns on the admin API, and its address. Call it before Caddy starts; it stops the API when
-// the test ends.
+// Admin returns a global option that turns on the admin API, and its address. Call it before Caddy starts; it stops
+// the API when the test ends.
 func Admin(t testing.TB) (option, addr string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -114,7 +115,8 @@ func Admin(t testing.TB) (option, addr string) {
 	return "admin " + addr, addr
 }
 
-// Caddyfile returns a Caddyfile with the given sites and global options. Nothing of it is stored, and only this machine reaches it.
+// Caddyfile returns a Caddyfile with the given sites and global options. Nothing of it is stored, and only this
+// machine reaches it.
 func Caddyfile(sites string, options ...string) string {
 	return `{
 	admin off

@@ -63,8 +63,8 @@ func (s *Server) Connect(t testing.TB) net.Conn {
 	return conn
 }
 
-// Only sends a request byte for byte, over its own connection. The request must have Connection: close. One response comes back,
-// which has no body if the method is HEAD, and nothing else.
+// Only sends a request byte for byte, over its own connection. The request must have Connection: close. One response
+// comes back, which has no body if the method is HEAD, and nothing else.
 func (s *Server) Only(t testing.TB, method, request string) Response {
 	t.Helper()
 	conn := s.Connect(t)

@@ -15,8 +15,8 @@ import (
 // HandlerFunc is a function that handles requests as a Caddy plugin does.
 type HandlerFunc func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 
-// Directive returns a Caddyfile directive that runs a function as a handler, until the test ends. It is ordered before invoke, and
-// so before the handlers that respond.
+// Directive returns a Caddyfile directive that runs a function as a handler, until the test ends. It is ordered
+// before invoke, and so before the handlers that respond.
 func Directive(t testing.TB, f HandlerFunc) string {
 	name := fmt.Sprintf("%s %p", t.Name(), &f)
 	handlersByName.Store(name, f)

@@ -8,7 +8,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// CheckGoroutines fails a test that leaks goroutines. Call it before anything starts, so that it checks after everything stopped.
+// CheckGoroutines fails a test that leaks goroutines. Call it before anything starts, so that it checks after
+// everything stopped.
 func CheckGoroutines(t testing.TB) {
 	t.Helper()
 	ignored := []goleak.Option{

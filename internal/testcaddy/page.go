@@ -70,8 +70,8 @@ type Fields struct {
 	Footer  string `xml:"footer" json:"footer"`
 }
 
-// FieldsOf reads a page in any representation, and checks what every page has in common. It trusts that the page is valid:
-// the tests of internal/page look for markup and for more than one document.
+// FieldsOf reads a page in any representation, and checks what every page has in common. It trusts that the page is
+// valid: the tests of internal/page look for markup and for more than one document.
 func FieldsOf(t testing.TB, res Response) (f Fields) {
 	t.Helper()
 	res.WantHeader(t, "X-Content-Type-Options", "nosniff")

@@ -4,7 +4,8 @@ import "testing"
 
 func TestEncodeLeavesWhatIsEncoded(t *testing.T) {
 	for s, want := range map[string]string{
-		"": "", "/a?b": "/a?b", "%": "%25", "%4": "%254", "%41": "%41", "%fF": "%fF", "%Ag%gA": "%25Ag%25gA", "%%41": "%25%41", "a b<c": "a%20b%3Cc", "\xff": "%FF",
+		"": "", "/a?b": "/a?b", "%": "%25", "%4": "%254", "%41": "%41", "%fF": "%fF", "%Ag%gA": "%25Ag%25gA",
+		"%%41": "%25%41", "a b<c": "a%20b%3Cc", "\xff": "%FF",
 	} {
 		if got := EncodeTarget(s); got != want {
 			t.Errorf("%q: got %q, want %q", s, got, want)
@@ -36,8 +37,10 @@ func TestSplit(t *testing.T) {
 
 func TestValidAuthority(t *testing.T) {
 	for s, want := range map[string]bool{
-		"": false, "a.test": true, "A.test:80": true, "a.test:": true, "a.test:x": false, "a:b:1": false, "[::1]": true, "[::1]:8080": true,
-		"[::1]8080": false, "[::1]:x": false, "[::1": false, "::1": false, "[127.0.0.1]": false, "[fe80::1%25eth0]": false, "me@a.test": false, "a%41.test": false,
+		"": false, "a.test": true, "A.test:80": true, "a.test:": true, "a.test:x": false, "a:b:1": false,
+		"[::1]": true, "[::1]:8080": true,
+		"[::1]8080": false, "[::1]:x": false, "[::1": false, "::1": false, "[127.0.0.1]": false,
+		"[fe80::1%25eth0]": false, "me@a.test": false, "a%41.test": false,
 		"a_b!$&'()*+,;=~": true, "a.test/": false, "a b": false, "b\u00fccher.test": false, "<a>": false, "{a}": false,
 	} {
 		if got := ValidAuthority(s); got != want {

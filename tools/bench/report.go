@@ -147,14 +147,14 @@ func (g *groupResult) writeTable(b *strings.Builder) {
 		row := []string{s.Name}
 		for _, l := range g.Loads {
 			f := s.Loads[l]
-			cpu := fmt.Sprintf("%.1f ± %.1f µs", f.CPU, f.CPUError)
-			ratio := fmt.Sprintf("%.3f ± %.3f", f.Ratio, f.RatioError)
+			cpu := fmt.Sprintf("%.1f±%.1f", f.CPU, f.CPUError)
+			ratio := fmt.Sprintf("%.3f±%.3f", f.Ratio, f.RatioError)
 			row = append(row, cpu, ratio)
 		}
 		if l := s.Latency; l != nil {
-			rate := fmt.Sprintf("%.0f/s", l.Rate)
-			p50 := fmt.Sprintf("%.0f ± %.0f µs", l.P50, l.P50Error)
-			p99 := fmt.Sprintf("%.0f ± %.0f µs", l.P99, l.P99Error)
+			rate := fmt.Sprintf("%.0f", l.Rate)
+			p50 := fmt.Sprintf("%.0f±%.0f", l.P50, l.P50Error)
+			p99 := fmt.Sprintf("%.0f±%.0f", l.P99, l.P99Error)
 			row = append(row, rate, p50, p99)
 		}
 		writeRow(b, row)
