@@ -40,6 +40,9 @@ func failWith(err error) caddyhttp.HandlerFunc {
 	return func(http.ResponseWriter, *http.Request) error { return err }
 }
 
+// modes are the modes of the option replace.
+var modes = []string{judge.Pages, judge.Browsers, judge.All, judge.None}
+
 const ourPage = "http://a.test/x" // the address on the page that serve asks for
 
 func wantOurPage(t *testing.T, what string, w *httptest.ResponseRecorder) {
@@ -52,7 +55,7 @@ func wantOurPage(t *testing.T, what string, w *httptest.ResponseRecorder) {
 // TestUnansweredRequestsAndErrorsGetThePageInEveryMode has a header that keep matches, but no response.
 func TestUnansweredRequestsAndErrorsGetThePageInEveryMode(t *testing.T) {
 	keep := []caddyhttp.ResponseMatcher{{Headers: http.Header{"X-Kept": {"*"}}}}
-	for _, mode := range judge.Modes {
+	for _, mode := range modes {
 		h := provision(t, &Handler{Replace: mode, Keep: keep})
 		for what, next := range map[string]caddyhttp.HandlerFunc{
 			"unanswered": testcaddy.EndOfChain,
@@ -103,7 +106,7 @@ func TestPageTakesThePlaceOfAResponse(t *testing.T) {
 // replace.
 func TestOuterHandlerLeavesTheInnerPage(t *testing.T) {
 	inner := provision(t, &Handler{Formats: []string{"json"}})
-	for _, mode := range judge.Modes {
+	for _, mode := range modes {
 		w := httptest.NewRecorder()
 		outer := provision(t, &Handler{Replace: mode})
 		err := serve(outer, w, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {

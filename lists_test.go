@@ -44,7 +44,7 @@ func TestListsOfOptionsAreThoseInTheCode(t *testing.T) {
 	ofReplace := options[slices.Index(optionNames, "replace")]
 	wantList(t, "the default of replace in the README", ofReplace[1:2], []string{"`" + judge.Pages + "`"})
 	wantList(t, "the modes in the syntax", find(`(?m)^replace (.*)`, strings.Join(syntax, "\n")),
-		[]string{strings.Join(judge.Modes, "|")})
+		[]string{strings.Join(modes, "|")})
 
 	object := between(t, "docs/options.md", "```json\n", "```")
 	h := new(Handler)
@@ -57,7 +57,7 @@ func TestListsOfOptionsAreThoseInTheCode(t *testing.T) {
 	wantList(t, "the JSON of docs/options.md", find(`(?m)^\t"(\w+)":`, object), keys)
 
 	godoc := between(t, "module.go", "// Which 404 responses of the next handlers", "Replace string")
-	wantList(t, "the documentation of Replace", find("`(\\w+)`: ", godoc), judge.Modes)
+	wantList(t, "the documentation of Replace", find("`(\\w+)`: ", godoc), modes)
 	wantList(t, "the default there", find("Default: `(\\w+)`", godoc), []string{judge.Pages})
 }
 

@@ -29,15 +29,15 @@ const (
 	None     = "none"
 )
 
-// Modes are the modes of the option replace, the default first.
-var Modes = []string{Pages, Browsers, All, None}
+// modes are the modes of the option replace, the default first.
+var modes = []string{Pages, Browsers, All, None}
 
 // CheckMode refuses an unknown mode.
 func CheckMode(mode string) error {
-	if slices.Contains(Modes, mode) {
+	if slices.Contains(modes, mode) {
 		return nil
 	}
-	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(Modes, ", "))
+	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(modes, ", "))
 }
 
 // CheckKeep refuses a matcher of every 404 response, or of none.
