@@ -239,8 +239,8 @@ func script(steps []step) caddyhttp.HandlerFunc {
 	}
 }
 
-// seeds returns every pair of steps: alone, around a 404 status, after one, and after the end of the chain with a status that is
-// none. Some longer ones follow.
+// seeds returns every pair of steps: alone, around a 404 status, after one, and after the end of the chain with a
+// status that is none. Some longer ones follow.
 func seeds() (inputs [][]byte) {
 	for _, first := range allSteps {
 		for _, second := range allSteps {
