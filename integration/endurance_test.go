@@ -85,12 +85,6 @@ http://a.test:PORT {
 	handle_path /watched/* {
 		import proxy
 	}
-	handle_path /within/* {
-		not_found {
-			dry_run
-		}
-		import proxy
-	}
 }`)
 	for i, name := range []string{"one", "two"} {
 		l.configs[i] = testcaddy.Adapt(t, testcaddy.Caddyfile(strings.ReplaceAll(site, "NAME", name),
@@ -146,8 +140,6 @@ var kinds = []kind{
 	{"POST", "/proxied/upload", "upload"},
 	{"GET", "/watched/json", "json"},
 	{"GET", "/watched/stream", "stream"},
-	{"GET", "/within/length", "text"},
-	{"GET", "/within/json", "json"},
 }
 
 // run keeps Caddy under load for a while, with a worker for each kind of request over each version of HTTP.

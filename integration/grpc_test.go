@@ -16,64 +16,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
-
-const protocolsOfGRPC = "servers {\nprotocols h1 h2c\n}"
-
-// TestGRPC has a real client call a real server. A call succeeds, and others fail by a header alone.
-func TestGRPC(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	services := health.NewServer()
-	services.SetServingStatus("a", healthpb.HealthCheckResponse_SERVING)
-	srv := grpc.NewServer()
-	healthpb.RegisterHealthServer(srv, services)
-	go srv.Serve(ln)
-	t.Cleanup(srv.Stop)
-
-	app := "reverse_proxy h2c://" + ln.Addr().String()
-	s := testcaddy.Start(t, "http://a.test:0 {\n"+replaceAll+app+"\n}", protocolsOfGRPC)
-	conn := grpcClient(t, s)
-	client := healthpb.NewHealthClient(conn)
-	res, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: "a"})
-	if err != nil || res.Status != healthpb.HealthCheckResponse_SERVING {
-		t.Errorf("got %v, %v", res, err)
-	}
-	_, err = client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: "b"})
-	if status.Code(err) != codes.NotFound {
-		t.Errorf("got %v, want the error of an unknown service", err)
-	}
-	if err := call(t, conn, "/no.Service/Method"); status.Code(err) != codes.Unimplemented {
-		t.Errorf("got %v, want the error of an unknown method", err)
-	}
-}
-
-// grpcClient returns a client of the site a.test.
-func grpcClient(t *testing.T, s *testcaddy.Server) *grpc.ClientConn {
-	t.Helper()
-	dial := func(ctx context.Context, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
-	}
-	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
-	conn, err := grpc.NewClient("passthrough:///a.test", plain, grpc.WithContextDialer(dial))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
-// call calls any method.
-func call(t *testing.T, conn *grpc.ClientConn, method string) error {
-	return conn.Invoke(t.Context(), method, &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
-}
 
 // TestGRPCClientUnderstandsThePage sends a page to a gRPC client, which takes the status 404 for an unknown method, as
 // without not_found. gRPC's own answers pass.
@@ -98,7 +45,13 @@ func TestGRPCClientUnderstandsThePage(t *testing.T) {
 			testcaddy.MissingPage(w, r)
 		}
 	})
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nhandle /unanswered/* {\n}\nreverse_proxy h2c://"+app+"\n}", protocolsOfGRPC)
+	s := testcaddy.Start(t, `
+http://a.test:0 {
+	not_found
+	handle /unanswered/* {
+	}
+	reverse_proxy h2c://`+app+`
+}`, "servers {\nprotocols h1 h2c\n}")
 	conn := grpcClient(t, s)
 	for method, want := range map[string]struct {
 		code    codes.Code
@@ -109,9 +62,25 @@ func TestGRPCClientUnderstandsThePage(t *testing.T) {
 		"/grpc/Empty":        {codes.NotFound, "theirs"},
 		"/grpc/Body":         {codes.NotFound, "theirs"},
 	} {
-		got := status.Convert(call(t, conn, method))
+		err := conn.Invoke(t.Context(), method, &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
+		got := status.Convert(err)
 		if got.Code() != want.code || !strings.Contains(got.Message(), want.message) {
 			t.Errorf("%s: got %v, want %s and %q", method, got, want.code, want.message)
 		}
 	}
+}
+
+// grpcClient returns a client of the site a.test.
+func grpcClient(t *testing.T, s *testcaddy.Server) *grpc.ClientConn {
+	t.Helper()
+	dial := func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
+	}
+	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
+	conn, err := grpc.NewClient("passthrough:///a.test", plain, grpc.WithContextDialer(dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }

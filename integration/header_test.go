@@ -112,9 +112,6 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		WITHIN
 		error 404
 	}
-	handle /unanswered/* {
-		WITHIN
-	}
 	handle /intercepted/* {
 		intercept {
 			handle_response {
@@ -152,7 +149,6 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		server   string
 	}{
 		"/error/x":       {own: "within", language: "within"},
-		"/unanswered/x":  {own: "within", language: "within"},
 		"/authorized/x":  {own: "within", language: "within"},
 		"/intercepted/x": {own: "within", language: "within"},
 		"/proxied":       {server: "Caddy"},

@@ -16,7 +16,7 @@ import (
 func TestMemoryStaysFlat(t *testing.T) {
 	app := testcaddy.Backend(t, testcaddy.MissingPage)
 	s := testcaddy.StartQuiet(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+app+"\n}")
-	s.Get(t, "http://a.test/medium").WantPage(t, "GET", "http://a.test/medium", "") // a warm-up
+	s.Get(t, "http://a.test/length").WantPage(t, "GET", "http://a.test/length", "") // a warm-up
 
 	inUse := func() uint64 {
 		var m runtime.MemStats

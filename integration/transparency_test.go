@@ -70,8 +70,8 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 
 	var exchanges []exchange
 	for _, path := range []string{
-		"/length", "/chunked", "/nothing", "/204", "/304", "/401", "/404", "/hints", "/compressible", "/trailer",
-		"/unannounced-trailer", "/breaks", "/object", "/object-in-pieces", "/object-breaks",
+		"/chunked", "/nothing", "/304", "/404", "/hints", "/compressible", "/trailer", "/unannounced-trailer", "/breaks",
+		"/object", "/object-breaks",
 	} {
 		for _, prefix := range []string{"", "/encoded", "/h2c", "/flushed", "/within"} {
 			exchanges = append(exchanges, exchange{path: prefix + path})
@@ -113,6 +113,11 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 
 // application is a backend with answers that pass.
 func application(w http.ResponseWriter, r *http.Request) {
+	// or reverse_proxy would read a body of unknown length and close it at the same time
+	if r.URL.Path != "/upload" {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+
 	flush := func() { _ = http.NewResponseController(w).Flush() }
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -123,9 +128,6 @@ func application(w http.ResponseWriter, r *http.Request) {
 	}
 
 	switch r.URL.Path {
-	case "/length":
-		h.Set("Content-Length", fmt.Sprint(len(text)))
-		answer(200)
 	case "/chunked":
 		for range 5 {
 			io.WriteString(w, text)
@@ -133,14 +135,9 @@ func application(w http.ResponseWriter, r *http.Request) {
 		}
 	case "/nothing":
 		h["Content-Type"] = nil
-	case "/204":
-		w.WriteHeader(204)
 	case "/304":
 		h.Set("ETag", `"1"`)
 		w.WriteHeader(304)
-	case "/401":
-		h["WWW-Authenticate"] = []string{`Basic realm="x"`, "Bearer"}
-		answer(401)
 	case "/404":
 		h.Set("Content-Type", "application/problem+json; charset=utf-8")
 		h.Set("Trailer", "X-Sum")
@@ -149,12 +146,7 @@ func application(w http.ResponseWriter, r *http.Request) {
 		answer(404)
 		flush()
 		h.Set("X-Sum", "1")
-	case "/object": // JSON, as by PouchDB Server
-		h.Set("Content-Type", "text/plain; charset=utf-8")
-		h.Set("Content-Length", "2")
-		w.WriteHeader(404)
-		io.WriteString(w, "{}")
-	case "/object-in-pieces":
+	case "/object": // JSON under another label
 		h.Set("Content-Type", "text/plain") // or net/http guesses one by chance: reverse_proxy flushes beside the first write
 		h.Set("Trailer", "X-Sum")
 		w.WriteHeader(103)

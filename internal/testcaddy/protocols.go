@@ -47,7 +47,13 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 
 // Clients returns new clients of a Caddy that [StartAllProtocols] runs.
 func (s *Server) Clients(t testing.TB) []*Client {
-	return []*Client{Once(s.Addr, "HTTP/1.0"), HTTP11(t, s.Addr), H2C(t, s.Addr), HTTP2(t, s.addrTLS), HTTP3(t, s.addrTLS)}
+	return []*Client{
+		Once(s.Addr, "HTTP/1.0"),
+		HTTP11(t, s.Addr),
+		H2C(t, s.Addr),
+		HTTP2(t, s.addrTLS),
+		HTTP3(t, s.addrTLS),
+	}
 }
 
 // Once returns a client that speaks HTTP/1.0, or HTTP/1.1 as curl does: it uses a connection once, without Connection:
@@ -139,19 +145,11 @@ func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var header bytes.Buffer
-	fmt.Fprintf(&header, "%s %s %s\r\nHost: %s\r\n", req.Method, req.URL.RequestURI(), c.version, req.URL.Host)
-	if req.Body != nil {
-		req.Header.Set("Content-Length", strconv.FormatInt(req.ContentLength, 10))
-	}
-	_ = req.Header.Write(&header)
-	header.WriteString("\r\n")
-	if _, err := conn.Write(header.Bytes()); err != nil {
+	var request bytes.Buffer
+	if err := req.Write(&request); err != nil {
 		return nil, err
 	}
-	if req.Body != nil {
-		go io.Copy(conn, req.Body)
-	}
+	go conn.Write(bytes.Replace(request.Bytes(), []byte("HTTP/1.1"), []byte(c.version), 1))
 	stop := context.AfterFunc(req.Context(), func() { conn.Close() })
 	r := bufio.NewReader(conn)
 	res, err := http.ReadResponse(r, req)
