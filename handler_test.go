@@ -167,6 +167,27 @@ func TestGroupRunsAgainOnceItHasEnded(t *testing.T) {
 	}
 }
 
+// TestDryRunCountsTheStatusZero has the writer below panic over it, as net/http does.
+func TestDryRunCountsTheStatusZero(t *testing.T) {
+	report.Missed.Take()
+	w := panickingWriter{httptest.NewRecorder()}
+	defer func() {
+		got, _ := report.Missed.Snapshot()
+		if p := recover(); p != "status 0" || got.Links.None.Outcomes != (report.Outcomes{Unanswered: 1}) {
+			t.Errorf("got the panic %v, and the report %+v", p, got.Links)
+		}
+	}()
+	_ = serve(provision(t, &Handler{DryRun: true}), w, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+		_ = testcaddy.EndOfChain(w, r)
+		w.WriteHeader(0)
+		return nil
+	})
+}
+
+type panickingWriter struct{ http.ResponseWriter }
+
+func (panickingWriter) WriteHeader(status int) { panic(fmt.Sprint("status ", status)) }
+
 // TestPlaceholderOfTheHandlersPrintsNothing puts it on a page.
 func TestPlaceholderOfTheHandlersPrintsNothing(t *testing.T) {
 	w := httptest.NewRecorder()
