@@ -93,7 +93,8 @@ func (w *Writer) RestoreHeader() {
 // End ends a response in whose place no other one is sent. What was ignored then sends the header, for which deferred
 // operations of Caddy's header handler wait.
 func (w *Writer) End() {
-	if w.state == pending && (w.isEmpty || w.isIgnored) {
+	wasIgnored := w.isEmpty || w.isIgnored
+	if wasIgnored && w.state == pending && !w.DryRun {
 		_, _ = w.ResponseWriter.Write(nil)
 	}
 }

@@ -286,6 +286,13 @@ func TestEmptyWriteIsSentAtTheEnd(t *testing.T) {
 	if below.writes != 1 {
 		t.Error("without a write, one is sent")
 	}
+
+	dry := newWriter(below, verdicts{200: Ignore})
+	dry.DryRun = true
+	dry.WriteHeader(200)
+	if dry.End(); below.writes != 1 {
+		t.Error("in a dry run, the ignored status is sent twice")
+	}
 }
 
 type lastWrite struct {
