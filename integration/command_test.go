@@ -268,15 +268,16 @@ const (
 	stallsInBody   = "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nx"
 )
 
-// stall sends the beginning of a request, and waits until it has arrived.
-func stall(t *testing.T, s *running, request string) net.Conn {
+// stall sends a request and the beginning of another one at once. The first one's page shows that the server has both.
+func stall(t *testing.T, s *running, request string) *bufio.Reader {
 	t.Helper()
 	conn := (&testcaddy.Server{Addr: s.addr}).Connect(t)
-	if _, err := io.WriteString(conn, request); err != nil {
+	if _, err := io.WriteString(conn, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n"+request); err != nil {
 		t.Fatal(err)
 	}
-	s.Get(t, "http://a.test/another")
-	return conn
+	r := bufio.NewReader(conn)
+	testcaddy.ReadResponse(t, r, "GET", "the first request").WantPage(t, "GET", "http://a.test/first", "")
+	return r
 }
 
 func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
@@ -284,7 +285,8 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 	s := startNotFound(t)
 	header := stall(t, s, stallsInHeader)
 	body := stall(t, s, stallsInBody)
-	page := testcaddy.ReadResponse(t, bufio.NewReader(body), "POST", "the stalled request")
+	s.Get(t, "http://a.test/another").WantPage(t, "GET", "http://a.test/another", "")
+	page := testcaddy.ReadResponse(t, body, "POST", "the stalled request")
 	page.WantPage(t, "POST", "http://a.test/x", "")
 	if _, err := io.ReadAll(header); err != nil {
 		t.Errorf("a connection that stalls in the header is not closed: %v", err)
