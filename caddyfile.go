@@ -115,7 +115,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			"for a page of your own, write not_found { template 404.html }", d.Val())
 	}
 
-	given := make(map[string]string) // where
+	given := make(map[string]int) // in which line
 	for d.NextBlock(0) {
 		option := d.Val()
 		if !slices.Contains(optionNames, option) {
@@ -128,9 +128,9 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			continue
 		}
 		if before, ok := given[option]; ok && option != "template" {
-			return d.Errf("option '%s' is given twice, first at %s; leave one of the two out", option, before)
+			return d.Errf("option '%s' is given twice, first in line %d; leave one of the two out", option, before)
 		}
-		given[option] = fmt.Sprintf("%s:%d", d.File(), d.Line())
+		given[option] = d.Line()
 
 		args := d.RemainingArgs()
 		if d.NextBlock(d.Nesting()) {

@@ -220,11 +220,6 @@ func (h *Handler) checkTogether() error {
 	if h.Message != "" && h.ContextPath != "" {
 		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
 	}
-	for _, file := range h.Template {
-		if err := page.CheckNoPlaceholders(file); err != nil {
-			return fmt.Errorf("template: %w", err)
-		}
-	}
 	if err := page.CheckTemplates(h.Template, h.Formats); err != nil {
 		return fmt.Errorf("template: %w", err)
 	}

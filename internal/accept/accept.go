@@ -94,7 +94,7 @@ func (s *preferences) add(o *Offer, r *mediaRange, position int32) {
 		s.addPlainly(p)
 		return
 	}
-	if p.precision == 0 && o.Suffix != "" && hasSuffix(r.name, o.Suffix) {
+	if p.precision == 0 && o.Suffix != "" && strings.HasSuffix(r.name, o.Suffix) {
 		p.precision = suffix
 	}
 	if p.precision > 0 && p.isOver(s.nearly) {
@@ -132,7 +132,7 @@ func (p preference) isOver(q preference) bool {
 
 // mediaRange is a member of an Accept field.
 type mediaRange struct {
-	name    string // type/subtype in any case, with * for any
+	name    string // type/subtype in lower case, with * for any
 	quality int32  // in thousandths
 	params  bool   // with parameters other than a charset, which no offer has: it nearly names one at best
 }
@@ -144,30 +144,21 @@ func (r *mediaRange) matches(o *Offer) int32 {
 	switch {
 	case mainType == "*":
 		return anyType
-	case isRange && strings.EqualFold(mainType, offered):
+	case isRange && mainType == offered:
 		return anySubtype
-	case r.isNamed(o.Types[0]):
+	case r.name == o.Types[0]:
 		return exact
-	case r.quality > 0 && slices.ContainsFunc(o.Types[1:], r.isNamed):
+	case r.quality > 0 && slices.Contains(o.Types[1:], r.name):
 		return exact
 	default:
 		return 0
 	}
 }
 
-func (r *mediaRange) isNamed(mediaType string) bool {
-	return strings.EqualFold(r.name, mediaType)
-}
-
-func hasSuffix(s, suffix string) bool {
-	rest := len(s) - len(suffix)
-	return rest >= 0 && strings.EqualFold(s[rest:], suffix)
-}
-
 // parseMediaRange parses a member of an Accept field. It fails if the name or the weight is invalid.
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
-	r = mediaRange{name: name, quality: 1000}
+	r = mediaRange{name: strings.ToLower(name), quality: 1000}
 	mainType, subtype, _ := strings.Cut(name, "/")
 	if !isToken(mainType) || !isToken(subtype) {
 		return r, false

@@ -2,6 +2,7 @@ package accept
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -21,7 +22,7 @@ func AddToVary(header http.Header, fields ...string) {
 		}
 	}
 	if len(missing) > 0 {
-		lines := append(vary[:len(vary):len(vary)], missing...)
+		lines := slices.Concat(vary, missing)
 		header["Vary"] = []string{strings.Join(lines, ", ")}
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -75,6 +75,7 @@ signal to stop ends every exchange within 5 seconds.
 				"The address of the admin API, as in unix//run/not-found.sock; only with --report")
 			flags.Bool("access-log", false, "Enable the access log")
 			flags.BoolP("debug", "v", false, "Enable more verbose debug-level logging")
+			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 				return serve(caddycmd.Flags{FlagSet: cmd.Flags()}, newHandler)
 			}
@@ -125,8 +126,9 @@ func serve(fl caddycmd.Flags, newHandler NewHandler) error {
 // checkUnused refuses an address where something answers. Caddy would share it, and clients, `caddy reload` and `caddy
 // stop` would reach one or the other.
 func checkUnused(flag, address, instead string) error {
-	addr, _ := caddy.ParseNetworkAddress(address) // which configOf has checked
-	conn, err := dial(addr, time.Second)
+	addr, _ := caddy.ParseNetworkAddress(address)        // which configOf has checked
+	host, _, _ := strings.Cut(addr.JoinHostPort(0), "|") // a Unix socket may have permissions
+	conn, err := net.DialTimeout(addr.Network, host, time.Second)
 	if err != nil {
 		return nil
 	}
@@ -137,10 +139,6 @@ func checkUnused(flag, address, instead string) error {
 
 // configOf returns the config of a server that answers every request with the page.
 func configOf(fl caddycmd.Flags, newHandler NewHandler) (*caddy.Config, error) {
-	if fl.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q; the options are flags, "+
-			"and the subcommands are report and export-template", fl.Arg(0))
-	}
 	server, err := serverOf(fl, newHandler)
 	if err != nil {
 		return nil, err
@@ -162,8 +160,7 @@ func configOf(fl caddycmd.Flags, newHandler NewHandler) (*caddy.Config, error) {
 		},
 	}
 	if fl.Bool("debug") {
-		log := new(caddy.CustomLog)
-		log.Level = zapcore.DebugLevel.CapitalString()
+		log := &caddy.CustomLog{BaseLog: caddy.BaseLog{Level: "DEBUG"}}
 		config.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": log}}
 	}
 	return config, nil

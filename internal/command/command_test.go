@@ -28,6 +28,9 @@ func configAndOptions(args ...string) (config *caddy.Config, options [][]string,
 	if err := cmd.ParseFlags(args); err != nil {
 		return nil, nil, err
 	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		return nil, nil, err
+	}
 	config, err = command.ConfigOf(caddycmd.Flags{FlagSet: cmd.Flags()}, func(given [][]string) (any, error) {
 		options = given
 		return struct{}{}, nil
@@ -69,7 +72,7 @@ func configOfFlags(t *testing.T, args ...string) (*caddy.Config, error) {
 // TestMistakesInFlagsAreRefused covers the command's own flags. The others are options of the handler.
 func TestMistakesInFlagsAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"404.html":                         `unexpected argument "404.html"; the options are flags, and the subcommands are report and export-template`,
+		"404.html":                         `unknown command "404.html"`,
 		"--listen=:port":                   `listen: ":port" is not an address: invalid start port`,
 		"--listen=localhost":               `listen: "localhost" is not an address; write it as host:port, or as in unix//run/caddy.sock`,
 		"--listen=http://localhost:8080":   `listen: "http://localhost:8080" is not an address; write it as host:port`,

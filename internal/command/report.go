@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -176,9 +174,4 @@ func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
 		return addr, fmt.Errorf("%s: %q is not an address; write it as host:port, or as in unix//run/caddy.sock", flag, s)
 	}
 	return addr, nil
-}
-
-func dial(addr caddy.NetworkAddress, timeout time.Duration) (net.Conn, error) {
-	host, _, _ := strings.Cut(addr.JoinHostPort(0), "|") // a Unix socket may have permissions
-	return net.DialTimeout(addr.Network, host, timeout)
 }

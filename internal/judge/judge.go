@@ -83,7 +83,7 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 		j.isBare = false
 		j.judge404(header) // it sets the reason
 	}
-	if j.mayBeJSON && len(first) > 0 {
+	if j.mayBeJSON {
 		text := bytes.TrimLeft(first, " \t\r\n")
 		if bytes.HasPrefix(text, []byte("{")) {
 			j.isForProgram = true

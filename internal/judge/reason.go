@@ -17,7 +17,15 @@ const (
 	reasonDryRun                // dry_run, and nothing else
 )
 
-var reasonNames = [...]string{"", "", "keep", "media type", "script", "JSON", "no browser", "replace none", "dry_run"}
+var reasonNames = [...]string{
+	reasonKeep:    "keep",
+	reasonType:    "media type",
+	reasonScript:  "script",
+	reasonJSON:    "JSON",
+	reasonBrowser: "no browser",
+	reasonReplace: "replace none",
+	reasonDryRun:  "dry_run",
+}
 
 // String returns the reason as operators see it. It is empty where the response does not pass, or where a handler
 // inside this one has decided.

@@ -23,8 +23,7 @@ type shared struct {
 	isLive    bool           // a handler without dry_run has begun
 	isDecided bool           // a 404 becomes a page, or passes
 	outcome   report.Outcome // which of them: the cause of the page, or that it passes
-	reason    Reason         // why it passes
-	dryReason Reason         // why it passes a dry run
+	reason    Reason         // why it passes, also a dry run
 	isCounted bool           // a handler has claimed the count: it has the option report, or has written a page
 }
 
@@ -43,23 +42,18 @@ func (*shared) String() string { return "" }
 
 // placeholder is a [caddy.ReplacerFunc].
 func (s *shared) placeholder(key string) (any, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch key {
 	case sharedKey:
 		return s, true
 	case causePlaceholder:
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		if !s.isDecided || s.outcome == report.Passed {
 			return "", s.isLive
 		}
 		return s.outcome.String(), true
 	case reasonPlaceholder:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.isDecided {
-			return s.reason.String(), true
-		}
-		return s.dryReason.String(), true
+		return s.reason.String(), true
 	}
 	return nil, false
 }
@@ -81,6 +75,7 @@ func (s *shared) enter(j *Judge) bool {
 	if !j.options.DryRun {
 		s.isLive = true
 		s.isDecided = false
+		s.reason = noReason
 	}
 	return true
 }
@@ -110,7 +105,9 @@ func (s *shared) decide(outcome report.Outcome, why Reason) {
 func (s *shared) pretend(why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dryReason = why
+	if !s.isDecided {
+		s.reason = why
+	}
 }
 
 // hasDecided reports whether a handler has decided since the last one without dry_run began.

@@ -167,7 +167,7 @@ func formatOf(name string) (*format, error) {
 	return formats[i], nil
 }
 
-// CheckTemplates refuses a template, whose file is given by its format, that no client could get.
+// CheckTemplates checks the files of templates by their formats. It refuses a template that no client could get.
 func CheckTemplates(files map[string]string, offered []string) error {
 	if len(offered) == 0 {
 		offered = Formats()
@@ -178,6 +178,9 @@ func CheckTemplates(files map[string]string, offered []string) error {
 		}
 		if file == "" {
 			return fmt.Errorf("%s needs a file", name)
+		}
+		if err := CheckNoPlaceholders(file); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -276,7 +279,7 @@ var markdownEscaper = func() *strings.Replacer {
 // escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character
 // reference.
 func escapeMarkdown(b *bytes.Buffer, s string) {
-	if s != "" && s[0] <= '9' && marksItem(s) {
+	if s != "" && marksItem(s) {
 		b.WriteString("&#" + strconv.Itoa(int(s[0])) + ";")
 		s = s[1:]
 	}

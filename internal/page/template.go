@@ -69,7 +69,12 @@ func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger
 	}
 	key := templateKey{file, f.name}
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
-		t := &fileTemplate{key: key, format: f, sample: sample, unread: errors.New("not read yet")}
+		t := &fileTemplate{
+			key:    key,
+			format: f,
+			sample: sample,
+			unread: errors.New("not read yet"),
+		}
 		if t.load(); t.err != nil && isReload() {
 			return nil, fmt.Errorf("%s: %w", file, t.err)
 		}
@@ -294,7 +299,12 @@ func checkXML(page []byte) error {
 // newSample returns a function that makes a harmless page. It has no option of a handler.
 func newSample(server string, placeholders func() Placeholders) func() Page {
 	m := &Maker{server: server}
-	asked := &Asked{Method: http.MethodGet, Target: "/docs/apis?x=1", Scheme: "https", Authority: "www.example.com"}
+	asked := &Asked{
+		Method:    http.MethodGet,
+		Target:    "/docs/apis?x=1",
+		Scheme:    "https",
+		Authority: "www.example.com",
+	}
 	return func() Page { return m.Make(asked, placeholders()) }
 }
 

@@ -86,7 +86,13 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 	for link := range NumLinks {
 		tables[link].addTo(&r, link)
 	}
-	r.sort()
+	slices.SortFunc(r.Addresses, func(a, b Address) int {
+		return cmp.Or(
+			cmp.Compare(a.Link, b.Link),
+			cmp.Compare(b.Count, a.Count),
+			b.Last.Compare(a.Last), // of equally frequent ones, the last one first
+		)
+	})
 	return r, !since.IsZero()
 }
 

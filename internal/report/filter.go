@@ -33,7 +33,8 @@ func checkName(flag, name string, names []string) error {
 func (f *Filter) of(r *Report, link Link) (chosen []Address) {
 	why := slices.Index(outcomeNames[:], f.Why) // negative for any
 	for _, a := range r.Addresses {
-		if a.Link == link && (why < 0 || *a.Outcomes.all()[why] > 0) {
+		hadOutcome := why < 0 || *a.Outcomes.all()[why] > 0
+		if a.Link == link && hadOutcome {
 			chosen = append(chosen, a)
 		}
 	}

@@ -34,7 +34,8 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 			continue
 		}
 		heading, advice := headings[link][0], headings[link][1]
-		fmt.Fprintf(&b, "\n%s: %s%s, %s\n%s\n\n", heading, plural(t.Count, "404"), inAll, t.Outcomes, advice)
+		fmt.Fprintf(&b, "\n%s: %s%s, %s\n", heading, plural(t.Count, "404"), inAll, t.Outcomes)
+		fmt.Fprintf(&b, "%s\n\n", advice)
 		r.writeSection(&b, f, link)
 	}
 	_, err := b.WriteTo(w)

@@ -44,12 +44,12 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 		"all": {
 			want: `124498 404s since 2026-01-02 03:04:05
 
-OWN LINKS: 1042 404s, 1000 response, 42 unanswered
+OWN LINKS: 1042 404s, 42 unanswered, 1000 response
 Pages of your own link to these addresses: correct the pages.
 
 COUNT  LAST SEEN         ADDRESS
  1041  2026-01-02 03:04  www.example.com/old
-                         1000 response, 41 unanswered; with a query; on https://www.example.com/blog
+                         41 unanswered, 1000 response; with a query; on https://www.example.com/blog
 
 NO LINKS: 123456 404s, error
 No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may work, as a wiki's do.
@@ -80,7 +80,7 @@ There was no room for every address: one that is not here may have been missed u
 			filter: Filter{Link: "own", Why: "error"},
 			want: `124498 404s in all since 2026-01-02 03:04:05
 
-OWN LINKS: 1042 404s in all, 1000 response, 42 unanswered
+OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response
 Pages of your own link to these addresses: correct the pages.
 
 No address matches.

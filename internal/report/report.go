@@ -4,7 +4,6 @@
 package report
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,7 +81,11 @@ type Totals struct {
 }
 
 func (t *Totals) all() [NumLinks]*Total {
-	return [...]*Total{&t.Own, &t.Other, &t.None}
+	return [...]*Total{
+		&t.Own,
+		&t.Other,
+		&t.None,
+	}
 }
 
 // Total has the requests of one kind of link, even those for addresses that are no longer there.
@@ -116,37 +119,29 @@ type Outcomes struct {
 }
 
 func (o *Outcomes) all() [NumOutcomes]*uint64 {
-	return [...]*uint64{&o.Unanswered, &o.Error, &o.Response, &o.Passed, &o.Replaceable}
+	return [...]*uint64{
+		&o.Unanswered,
+		&o.Error,
+		&o.Response,
+		&o.Passed,
+		&o.Replaceable,
+	}
 }
 
-// String lists the outcomes, the most frequent first, with their counts if there are several.
+// String lists the outcomes with their counts, or names the only one.
 func (o Outcomes) String() string {
-	all := o.all()
-	kinds := []Outcome{Unanswered, Error, Response, Passed, Replaceable}
-	slices.SortStableFunc(kinds, func(a, b Outcome) int {
-		return cmp.Compare(*all[b], *all[a])
-	})
-	var parts []string
-	for _, kind := range kinds {
-		if n := *all[kind]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+	var names, counts []string
+	for i, n := range o.all() {
+		if *n > 0 {
+			name := outcomeNames[i]
+			names = append(names, name)
+			counts = append(counts, fmt.Sprintf("%d %s", *n, name))
 		}
 	}
-	if len(parts) == 1 {
-		return kinds[0].String()
+	if len(names) == 1 {
+		return names[0]
 	}
-	return strings.Join(parts, ", ")
-}
-
-// sort sorts the addresses: of equally frequent ones, the one that was missed last comes first.
-func (r *Report) sort() {
-	slices.SortFunc(r.Addresses, func(a, b Address) int {
-		return cmp.Or(
-			cmp.Compare(a.Link, b.Link),
-			cmp.Compare(b.Count, a.Count),
-			b.Last.Compare(a.Last),
-		)
-	})
+	return strings.Join(counts, ", ")
 }
 
 // Parse reads a report in JSON. Its strings become [Printable], because the server that sent them may be any.

@@ -46,7 +46,7 @@ func (r *Request) Read(from *http.Request) {
 
 	r.Method = from.Method
 	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
-	r.Referer = first(from.Header["Referer"])
+	r.Referer = from.Header.Get("Referer")
 	r.authority = from.Host
 	r.isHTTPS = from.TLS != nil
 	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
@@ -55,8 +55,8 @@ func (r *Request) Read(from *http.Request) {
 
 	// Fetch Metadata Request Headers, section 2: browsers send both fields, and node's fetch sends the mode alone. With
 	// navigate, a service worker passes a navigation on; with no-cors, a link prefetches a page. Both may be shown.
-	mode := first(from.Header["Sec-Fetch-Mode"])
-	dest := first(from.Header["Sec-Fetch-Dest"])
+	mode := from.Header.Get("Sec-Fetch-Mode")
+	dest := from.Header.Get("Sec-Fetch-Dest")
 	isCORS := mode == "cors" || mode == "same-origin"
 	r.isFetched = dest == "empty"
 	r.IsScript = isCORS && (dest == "" || r.isFetched)
@@ -71,13 +71,6 @@ func (r *Request) readForwarded(header http.Header) {
 	if proto := forwarded(header["X-Forwarded-Proto"]); uri.IsHTTP(proto) {
 		r.isHTTPS = strings.EqualFold(proto, "https")
 	}
-}
-
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
 }
 
 // forwarded returns the value of a proxy's field: of several lines the last, as reverse_proxy takes it, and of a list

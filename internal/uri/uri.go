@@ -79,12 +79,11 @@ func CutEncoded(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for i := n - 1; i >= max(0, n-2); i-- {
-		if s[i] == '%' {
-			return s[:i]
-		}
+	s = s[:n]
+	if i := strings.LastIndexByte(s, '%'); i >= max(0, n-2) {
+		return s[:i]
 	}
-	return s[:n]
+	return s
 }
 
 // Split splits a URI that has an authority, as in scheme://user@authority/path?query#fragment. The user information is
