@@ -44,7 +44,7 @@ const chartStyle = `
 func (r results) chart() string {
 	c := chart{y: margin}
 	for _, g := range r.Groups {
-		if g.Loads[0] == http1 { // else it compares numbers of connections, and not sites
+		if g.comparesSites() {
 			c.drawGroup(g)
 		}
 	}

@@ -129,10 +129,18 @@ func (r results) tables() string {
 		if g.Note != "" {
 			fmt.Fprintf(&b, "%s\n\n", g.Note)
 		}
-		g.writeTable(&b)
+		if g.comparesSites() {
+			g.writeTable(&b)
+		} else {
+			g.writeScale(&b)
+		}
 	}
 	return b.String()
 }
+
+// comparesSites reports whether the group compares sites over the protocols. Another group compares the numbers of
+// connections.
+func (g *groupResult) comparesSites() bool { return g.Loads[0] == http1 }
 
 func (g *groupResult) writeTable(b *strings.Builder) {
 	header := []string{""}
@@ -146,10 +154,7 @@ func (g *groupResult) writeTable(b *strings.Builder) {
 	for _, s := range append(slices.Clone(g.Sites), g.Compared) {
 		row := []string{s.Name}
 		for _, l := range g.Loads {
-			f := s.Loads[l]
-			cpu := fmt.Sprintf("%.1f±%.1f", f.CPU, f.CPUError)
-			ratio := fmt.Sprintf("%.3f±%.3f", f.Ratio, f.RatioError)
-			row = append(row, cpu, ratio)
+			row = append(row, s.Loads[l].cpuCell(), s.Loads[l].ratioCell())
 		}
 		if l := s.Latency; l != nil {
 			rate := fmt.Sprintf("%.0f", l.Rate)
@@ -160,6 +165,20 @@ func (g *groupResult) writeTable(b *strings.Builder) {
 		writeRow(b, row)
 	}
 }
+
+// writeScale writes a row for each number of connections: the site with not_found, its peer, and how they compare.
+func (g *groupResult) writeScale(b *strings.Builder) {
+	site, other := g.Sites[ours], g.Sites[peer]
+	writeHeader(b, []string{"", site.Name, other.Name, "ratio"})
+	for _, l := range g.Loads {
+		ratio := g.Compared.Loads[l].ratioCell()
+		writeRow(b, []string{l, site.Loads[l].cpuCell(), other.Loads[l].cpuCell(), ratio})
+	}
+}
+
+func (f figures) cpuCell() string { return fmt.Sprintf("%.1f±%.1f", f.CPU, f.CPUError) }
+
+func (f figures) ratioCell() string { return fmt.Sprintf("%.3f±%.3f", f.Ratio, f.RatioError) }
 
 func (g *groupResult) hasLatency() bool { return g.Sites[0].Latency != nil }
 
@@ -177,7 +196,7 @@ func (r results) summary() string {
 	}
 	writeHeader(&b, header)
 	for i, g := range r.Groups {
-		if g.Loads[0] != http1 { // it compares numbers of connections, and not sites
+		if !g.comparesSites() {
 			continue
 		}
 		title := make([]string, len(header))
