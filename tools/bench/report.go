@@ -20,7 +20,7 @@ type groupResult struct {
 	Title, Note string
 	Loads       []string // the names of the loads, in their order
 	Sites       []siteResult
-	Compared    siteResult // the one with not_found, with its peer as the reference
+	Compared    *siteResult `json:",omitempty"` // the site with not_found, if it has a peer, which is the reference
 }
 
 type siteResult struct {
@@ -67,8 +67,11 @@ func newGroupResult(g *group, s *samples) groupResult {
 	for i, site := range g.sites {
 		r.Sites = append(r.Sites, newSiteResult(site.name, s, i, reference))
 	}
-	against := g.sites[ours].name + ", against " + g.sites[peer].name
-	r.Compared = newSiteResult(against, s, ours, peer)
+	if g.hasPeer {
+		name := g.sites[ours].name + ", against " + g.sites[peer].name
+		compared := newSiteResult(name, s, ours, peer)
+		r.Compared = &compared
+	}
 	return r
 }
 
@@ -124,6 +127,9 @@ func middle(values []float64) float64 {
 func (r results) tables() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.Measured)
+	if r.Groups[0].hasLatency() {
+		fmt.Fprintf(&b, "\n%s\n", latencyNote)
+	}
 	for _, g := range r.Groups {
 		fmt.Fprintf(&b, "\n### %s\n\n", g.Title)
 		if g.Note != "" {
@@ -151,7 +157,11 @@ func (g *groupResult) writeTable(b *strings.Builder) {
 		header = append(header, "half load", "p50", "p99")
 	}
 	writeHeader(b, header)
-	for _, s := range append(slices.Clone(g.Sites), g.Compared) {
+	rows := slices.Clone(g.Sites)
+	if g.Compared != nil {
+		rows = append(rows, *g.Compared)
+	}
+	for _, s := range rows {
 		row := []string{s.Name}
 		for _, l := range g.Loads {
 			row = append(row, s.Loads[l].cpuCell(), s.Loads[l].ratioCell())
@@ -214,10 +224,9 @@ func (r results) summary() string {
 
 const (
 	summaryWithoutLatency = "CPU time of the server per request, in µs:\n\n"
-	summaryWithLatency    = `CPU time of the server per request, in µs. p50 and p99 are the latencies of half and of 99 %
-of the requests, in µs, over HTTP/1.1 at half of the load that saturates the server.
-
-`
+	summaryWithLatency    = "CPU time of the server per request, in µs. " + latencyNote + "\n\n"
+	latencyNote           = `p50 and p99 are the latencies of half and of 99 %
+of the requests, in µs, over HTTP/1.1 at half of the load that saturates the server.`
 )
 
 // cells returns the row of a site in the summary.
