@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
-// group is a set of sites that do the same work, and so compare.
+// group is a set of sites that do the same work, so that they can be compared.
 type group struct {
 	name, title string
 	note        string // what a reader has to know besides the title
@@ -28,13 +28,16 @@ const reference, control, ours, peer = 0, 1, 2, 3
 type loading struct {
 	name     string
 	protocol string
-	inFlight int // requests, on as many connections, or, in HTTP/2, on four
+	inFlight int // requests. HTTP/1.1 has a connection for each of them, and HTTP/2 has four connections.
 }
 
 // protocols have as many requests in flight as reverse_proxy keeps idle connections to an upstream by default.
-var protocols = []loading{{http1, http1, 32}, {http2, http2, 32}}
+var protocols = []loading{
+	{http1, http1, 32},
+	{http2, http2, 32},
+}
 
-// latencyLoad is the load with which latencies are measured, and the connections that it has.
+// latencyLoad is the load with which latencies are measured.
 var latencyLoad = protocols[0]
 
 var connections = []loading{
@@ -49,7 +52,7 @@ var connections = []loading{
 type site struct {
 	name    string // in Markdown
 	caddy   string
-	accept  string // of the clients; empty: they send none, and get text
+	accept  string // the clients' Accept, if they send one; otherwise they get text
 	forUser bool   // whether docs/performance.md has it
 }
 
@@ -67,22 +70,22 @@ MESSAGE: No endpoint %[1]s /missing.html.
 `, method, uri, footer)
 }
 
-// The address of a request, as `templates` writes it.
+// addressInTemplate is the address of a request, as `templates` writes it.
 const addressInTemplate = `{{placeholder "http.request.scheme"}}://{{.Req.Host}}{{.OriginalReq.URL.RequestURI}}`
 
-// The page, made for each request.
+// These sites make the page anew for each request.
 var (
 	withPlaceholders = "respond `" + pageBody("{method}", "{scheme}://{hostport}{uri}", "[footer]") + "` 404"
 	withTemplate     = "respond `" + pageBody("{{.Req.Method}}", addressInTemplate, "[footer]") + "` 404"
 )
 
-// The page, as it is and with the header fields that not_found sends.
+// These sites send a constant page, without and with the header fields that not_found sends.
 const (
 	constant   = "respond `[page]` 404"
 	sameFields = "header X-Content-Type-Options nosniff\nheader Cache-Control no-store\nheader Vary Accept\n" + constant
 )
 
-// intercepting is how intercept and handle_response answer with the page.
+// intercepting has intercept and reverse_proxy answer with the page.
 var intercepting = `
 	@missing status 404
 	handle_response @missing {
@@ -90,7 +93,7 @@ var intercepting = `
 		` + withPlaceholders + `
 	}`
 
-// The ways to answer with the page that Caddy has without not_found, and a plain proxy.
+// These are a plain proxy, and the ways that Caddy has to answer with the page without not_found.
 var (
 	handlingErrors    = "error 404\nhandle_errors {\n" + withPlaceholders + "\n}"
 	proxying          = "reverse_proxy [upstream]"
@@ -197,7 +200,13 @@ func (s *runningSite) body(base, footer string) (string, error) {
 		return "", err
 	}
 	scheme, authority, _ := strings.Cut(base, "://")
-	pg := m.Make(&page.Asked{Method: http.MethodGet, Target: g.target, Scheme: scheme, Authority: authority}, nil)
+	asked := page.Asked{
+		Method:    http.MethodGet,
+		Target:    g.target,
+		Scheme:    scheme,
+		Authority: authority,
+	}
+	pg := m.Make(&asked, nil)
 	rep := m.Represent(&pg, s.accept)
 	defer rep.Free()
 	return rep.Body.String(), nil
@@ -220,10 +229,12 @@ const caddyOptions = `
 
 // config returns the Caddyfile of a site at its two addresses.
 func (b *bench) config(s *runningSite) string {
+	footer := b.footer()
 	add := func(base, tls string) string {
+		body := pageBody(http.MethodGet, base+s.group.target, footer)
 		values := strings.NewReplacer(
-			"[page]", pageBody(http.MethodGet, base+s.group.target, b.footer()),
-			"[footer]", b.footer(),
+			"[page]", body,
+			"[footer]", footer,
 			"[upstream]", b.upstream,
 		)
 		return values.Replace(base + " {\n" + tls + s.caddy + "\n}\n")
