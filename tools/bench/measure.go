@@ -84,7 +84,9 @@ func (b *bench) measureGroup(ctx context.Context, g *group) ([]*samples, error) 
 // newSamples returns empty samples for each site of a group.
 func newSamples(g *group) (ofSites []*samples) {
 	for range g.sites {
-		ofSites = append(ofSites, &samples{cpu: make(map[string][]float64)})
+		s := new(samples)
+		s.cpu = make(map[string][]float64)
+		ofSites = append(ofSites, s)
 	}
 	return ofSites
 }
