@@ -55,7 +55,8 @@ func widthOfTexts(source []byte) map[int]int {
 			return widths
 		}
 		lines := strings.Split(literal, "\n")
-		if tok != token.STRING || len(lines) == 1 && len(literal) < 60 {
+		canBeBroken := len(lines) == 1 && len(literal) < 60
+		if tok != token.STRING || canBeBroken {
 			continue
 		}
 		for i, line := range lines {

@@ -1,4 +1,4 @@
-# The Caddy of compose.yaml: with not_found and with caddy-docker-proxy, which makes a Caddyfile of labels.
+# This image is for compose.yaml. Its Caddy has not_found and caddy-docker-proxy, which makes a Caddyfile of labels.
 
 FROM caddy:2.11.9-builder AS builder
 RUN --mount=from=checkout,target=/src xcaddy build --with github.com/caddy-notfound/notfound=/src \

@@ -16,7 +16,9 @@ var update = flag.Bool("update", false, "write the figures of performance.json t
 func TestDocumentsShowTheFigures(t *testing.T) {
 	t.Chdir("../..")
 	var r results
-	if err := json.Unmarshal([]byte(readFile(t, resultsFile)), &r); err != nil {
+	encoded := []byte(readFile(t, resultsFile))
+	err := json.Unmarshal(encoded, &r)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Groups) != len(groups) {
@@ -58,9 +60,17 @@ func TestMedianWithItsError(t *testing.T) {
 		values        []float64
 		median, error float64
 	}{
-		"one":         {values: []float64{7}, median: 7},
-		"even":        {values: []float64{4, 1, 3, 100}, median: 3.5, error: 1.394},
-		"one far out": {values: []float64{13, 10, 11, 9000, 12}, median: 12, error: 0.831},
+		"one": {values: []float64{7}, median: 7},
+		"even": {
+			values: []float64{4, 1, 3, 100},
+			median: 3.5,
+			error:  1.394,
+		},
+		"one far out": {
+			values: []float64{13, 10, 11, 9000, 12},
+			median: 12,
+			error:  0.831,
+		},
 	} {
 		median, standardError := medianOf(tt.values)
 		if median != tt.median || math.Abs(standardError-tt.error) > 1e-3 {
@@ -85,7 +95,9 @@ func TestPercentile(t *testing.T) {
 	for i := range 200 {
 		sorted = append(sorted, time.Duration(i)*time.Microsecond)
 	}
-	if p50, p99 := percentile(sorted, 50), percentile(sorted, 99); p50 != 100 || p99 != 198 {
+	p50 := percentile(sorted, 50)
+	p99 := percentile(sorted, 99)
+	if p50 != 100 || p99 != 198 {
 		t.Errorf("got %v and %v, want 100 and 198", p50, p99)
 	}
 }

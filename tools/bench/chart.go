@@ -15,7 +15,7 @@ const (
 	barStart   = 360
 	barLength  = 310
 	rowHeight  = 26
-	groupSpace = 46 // for the title
+	groupSpace = 46 // has the title
 	margin     = 20
 )
 
@@ -44,7 +44,7 @@ const chartStyle = `
 func (r results) chart() string {
 	c := chart{y: margin}
 	for _, g := range r.Groups {
-		if g.Loads[0] == http1 { // else it compares numbers of connections, and not sites
+		if g.comparesSites() {
 			c.drawGroup(g)
 		}
 	}
@@ -80,8 +80,10 @@ type chart struct {
 }
 
 func (c *chart) drawGroup(g groupResult) {
-	const title = "<text class=\"title\" x=\"%d\" y=\"%d\">%s</text>\n"
-	fmt.Fprintf(&c.bars, title, margin, c.y+groupSpace/2, html.EscapeString(g.Title))
+	const element = "<text class=\"title\" x=\"%d\" y=\"%d\">%s</text>\n"
+	title := html.EscapeString(g.Title)
+	middle := c.y + groupSpace/2
+	fmt.Fprintf(&c.bars, element, margin, middle, title)
 	fmt.Fprintf(&c.description, "%s:\n", g.Title)
 	c.y += groupSpace
 	most := 0.0
@@ -111,7 +113,8 @@ func (c *chart) drawBar(s siteResult, isOurs bool, most float64) {
 	fmt.Fprintf(&c.bars, "%s</text>\n", html.EscapeString(name))
 	fmt.Fprintf(&c.bars, "<rect class=\"bar\" x=\"%d\" y=\"%d\" ", barStart, c.y)
 	fmt.Fprintf(&c.bars, "width=\"%.1f\" height=\"16\"/>\n", length)
-	fmt.Fprintf(&c.bars, "<text x=\"%.1f\" y=\"%d\">%s</text>\n</g>\n", barStart+length+8, baseline, rounded)
+	barEnd := barStart + length
+	fmt.Fprintf(&c.bars, "<text x=\"%.1f\" y=\"%d\">%s</text>\n</g>\n", barEnd+8, baseline, rounded)
 	fmt.Fprintf(&c.description, "%s %s\n", name, rounded)
 	c.y += rowHeight
 }

@@ -27,10 +27,14 @@ func (r results) write() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(resultsFile, append(encoded, '\n'), 0o644); err != nil {
+	encoded = append(encoded, '\n')
+	err = os.WriteFile(resultsFile, encoded, 0o644)
+	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(chartFile, []byte(r.chart()), 0o644); err != nil {
+	chart := []byte(r.chart())
+	err = os.WriteFile(chartFile, chart, 0o644)
+	if err != nil {
 		return err
 	}
 	for file, figures := range r.documents() {
@@ -42,7 +46,8 @@ func (r results) write() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		if err := os.WriteFile(file, []byte(written), 0o644); err != nil {
+		err = os.WriteFile(file, []byte(written), 0o644)
+		if err != nil {
 			return err
 		}
 	}

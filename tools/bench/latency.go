@@ -11,20 +11,20 @@ import (
 )
 
 // measureLatency loads one site while the other sites of its group have nothing to do: first with all that the site can
-// serve, and then with half of it. It adds the rate, and the latencies at that rate.
-func (b *bench) measureLatency(ctx context.Context, site *runningSite, d time.Duration, s *latencySamples) error {
+// serve, and then with half of it. It adds this rate, and the latencies at this rate.
+func (b *bench) measureLatency(ctx context.Context, site *runningSite, s *samples) error {
 	load, err := b.connect(site, latencyLoad)
 	if err != nil {
 		return err
 	}
 	defer load.close()
-	saturated := d / 4
+	saturated := b.duration / 4
 	requests, err := load.saturate(ctx, saturated)
 	if err != nil {
 		return err
 	}
 	rate := float64(requests) / saturated.Seconds() / 2
-	latencies, err := load.sendAt(ctx, rate, d)
+	latencies, err := load.sendAt(ctx, rate, b.duration)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,10 @@ func (b *bench) measureLatency(ctx context.Context, site *runningSite, d time.Du
 // sendAt sends requests at random times, so many per second on average, and returns how long each took, in ascending
 // order. A request takes its time from when it is due. So if all connections are busy, the wait for one counts as well.
 func (l *siteLoad) sendAt(ctx context.Context, perSecond float64, d time.Duration) ([]time.Duration, error) {
-	runtime.GOMAXPROCS(2) // the goroutine that says when a request is due sleeps in a thread of its own
+	// The goroutine that announces when a request is due sleeps in a thread of its own.
+	runtime.GOMAXPROCS(2)
 	defer runtime.GOMAXPROCS(1)
+
 	due := make(chan time.Time, 10_000)
 	go announce(ctx, due, perSecond, d)
 
@@ -48,10 +50,12 @@ func (l *siteLoad) sendAt(ctx context.Context, perSecond float64, d time.Duratio
 	for i, c := range l.clients {
 		all.Go(func() {
 			for begin := range due {
-				if errs[i] == nil {
-					errs[i] = l.site.exchange(c, l.body)
-					latencies[i] = append(latencies[i], time.Since(begin))
+				if errs[i] != nil {
+					continue
 				}
+				errs[i] = l.site.exchange(c, l.body)
+				took := time.Since(begin)
+				latencies[i] = append(latencies[i], took)
 			}
 		})
 	}
@@ -69,18 +73,20 @@ func (l *siteLoad) sendAt(ctx context.Context, perSecond float64, d time.Duratio
 // many clients did not know of each other.
 func announce(ctx context.Context, due chan<- time.Time, perSecond float64, d time.Duration) {
 	defer close(due)
-	runtime.LockOSThread() // for good: the thread ends with the goroutine
+	runtime.LockOSThread() // without an Unlock, so that the thread ends with the goroutine
 	sleepExactly()
-	begin := time.Now()
-	for next := begin; next.Sub(begin) < d && ctx.Err() == nil; {
+	next := time.Now()
+	end := next.Add(d)
+	for next.Before(end) && ctx.Err() == nil {
 		sleep(time.Until(next))
 		due <- next
-		seconds := rand.ExpFloat64() / perSecond
-		next = next.Add(time.Duration(seconds * float64(time.Second)))
+		wait := rand.ExpFloat64() / perSecond * float64(time.Second)
+		next = next.Add(time.Duration(wait))
 	}
 }
 
 // percentile returns a percentile of sorted durations, in µs.
 func percentile(sorted []time.Duration, percent int) float64 {
-	return inMicroseconds(sorted[len(sorted)*percent/100])
+	i := len(sorted) * percent / 100
+	return inMicroseconds(sorted[i])
 }

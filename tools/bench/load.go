@@ -17,7 +17,7 @@ import (
 // The protocols: HTTP/1.1 in clear text, and HTTP/2.
 const http1, http2 = "HTTP/1.1", "HTTP/2 over TLS"
 
-// siteLoad has the clients of a site, which are connected, and the body that they have to get.
+// siteLoad has the connected clients of a site, and the body that they have to get.
 type siteLoad struct {
 	site    *runningSite
 	clients []client
@@ -25,10 +25,10 @@ type siteLoad struct {
 	closers []func()
 }
 
-// client sends a request, and has one in flight.
+// client sends a request and returns the response. It has at most one request in flight.
 type client func(target string) (*http.Response, error)
 
-// connect connects the clients. Each has sent a request, or the cost of connecting would be measured.
+// connect connects the clients. Each of them sends a request, or the cost of connecting would be measured.
 func (b *bench) connect(s *runningSite, l loading) (*siteLoad, error) {
 	base := s.plain()
 	if l.protocol == http2 {
@@ -67,8 +67,10 @@ func (l *siteLoad) connectHTTP1(clients int, base string) error {
 		if err != nil {
 			return err
 		}
-		l.closers = append(l.closers, func() { _ = conn.Close() })
-		l.clients = append(l.clients, l.site.http1Client(conn, base))
+		closeConnection := func() { _ = conn.Close() }
+		l.closers = append(l.closers, closeConnection)
+		c := l.site.http1Client(conn, base)
+		l.clients = append(l.clients, c)
 	}
 	return nil
 }
@@ -85,7 +87,8 @@ func (l *siteLoad) connectHTTP2(clients int, base string) {
 		transport.Protocols.SetHTTP2(true)
 		l.closers = append(l.closers, transport.CloseIdleConnections)
 		for range clients / connections {
-			l.clients = append(l.clients, l.site.http2Client(transport, base))
+			c := l.site.http2Client(transport, base)
+			l.clients = append(l.clients, c)
 		}
 	}
 }
@@ -94,7 +97,8 @@ func (l *siteLoad) connectHTTP2(clients int, base string) {
 func (s *runningSite) http1Client(conn net.Conn, base string) client {
 	fields := " HTTP/1.1\r\nHost: " + s.addrs[0] + "\r\n"
 	if s.group.many {
-		fields += "Referer: " + base + "/\r\n" // the report has most to do for an own link
+		// An own link is what the report has most to do for.
+		fields += "Referer: " + base + "/\r\n"
 	}
 	if s.accept != "" {
 		fields += "Accept: " + s.accept + "\r\n"
@@ -131,7 +135,8 @@ func (l *siteLoad) saturate(ctx context.Context, d time.Duration) (requests int,
 	for i, c := range l.clients {
 		all.Go(func() {
 			for time.Now().Before(end) && ctx.Err() == nil {
-				if errs[i] = l.site.exchange(c, l.body); errs[i] != nil {
+				errs[i] = l.site.exchange(c, l.body)
+				if errs[i] != nil {
 					return
 				}
 				answered[i]++
@@ -146,12 +151,13 @@ func (l *siteLoad) saturate(ctx context.Context, d time.Duration) (requests int,
 	return requests, errors.Join(errs...)
 }
 
-// exchange sends a request, and checks the response. body is the one for the group's target.
+// exchange sends a request, and checks the response. The body is the one for the group's target.
 func (s *runningSite) exchange(c client, body string) error {
 	target := s.group.target
 	if s.group.many {
 		target = targetOf(s.asked.Add(1))
-		if isConstant := strings.Contains(s.caddy, "[page]"); !isConstant {
+		isConstant := strings.Contains(s.caddy, "[page]")
+		if !isConstant {
 			body = strings.Replace(body, s.group.target, target, 1)
 		}
 	}
@@ -164,7 +170,8 @@ func (s *runningSite) exchange(c client, body string) error {
 	if err != nil {
 		return err
 	}
-	if want := s.group.status; resp.StatusCode != want || string(got) != body {
+	want := s.group.status
+	if resp.StatusCode != want || string(got) != body {
 		return fmt.Errorf("got %s and\n%s\nwant status %d and\n%s", resp.Status, got, want, body)
 	}
 	return nil

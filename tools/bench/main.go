@@ -25,31 +25,32 @@ func main() {
 	only := flag.String("only", "", "the `group` to measure: page, replace, pass or scale (default: all)")
 	write := flag.Bool("write", false, "write the figures to performance.json, the documents and the chart")
 	flag.Parse()
-	isUseless := *rounds < 1 || *duration <= 0
-	isPartial := *only != "" && *write // the documents show all groups
-	if flag.NArg() > 0 || isUseless || isPartial {
+	measuresNothing := *rounds < 1 || *duration <= 0
+	writesPart := *only != "" && *write // The documents show all groups.
+	if flag.NArg() > 0 || measuresNothing || writesPart {
 		flag.Usage()
 		os.Exit(2)
 	}
 	if runtime.NumCPU() != 1 {
 		log.Fatal("the load has to be on a core of its own: taskset -c 1 go run ./tools/bench")
 	}
-	if err := run(*only, *rounds, *duration, *write); err != nil {
+	p := plan{groups: groups, rounds: *rounds, duration: *duration}
+	if *only != "" {
+		p.groups = groupsNamed(*only)
+	}
+	if len(p.groups) == 0 {
+		log.Fatalf("no group is named %q: -only takes page, replace, pass or scale", *only)
+	}
+	err := run(p, *write)
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(only string, rounds int, duration time.Duration, write bool) error {
-	measured := groups
-	if only != "" {
-		measured = groupsNamed(only)
-	}
-	if len(measured) == 0 {
-		return fmt.Errorf("no group is named %q: -only takes page, replace, pass or scale", only)
-	}
+func run(p plan, write bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r, err := measure(ctx, measured, rounds, duration)
+	r, err := measure(ctx, p)
 	if err != nil {
 		return err
 	}

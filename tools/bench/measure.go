@@ -12,20 +12,25 @@ import (
 // The core of the servers, and that of the load and the upstream.
 const serverCore, loadCore = "0", "1"
 
-// samples are what was measured of a group. Each slice has one value for each round.
-type samples struct {
-	cpu     map[string][][]float64 // µs per request, by load and site
-	latency []latencySamples       // by site
+// plan says what is measured.
+type plan struct {
+	groups   []group
+	rounds   int
+	duration time.Duration // of each measurement of a group
 }
 
-type latencySamples struct {
-	rates, p50s, p99s []float64
+// samples are what was measured of a site. Each slice has one value for each round.
+type samples struct {
+	cpu   map[string][]float64 // µs per request, by load
+	rates []float64            // requests per second, at which the latencies are measured
+	p50s  []float64            // in µs
+	p99s  []float64
 }
 
 // measure measures one group after the other.
-func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (results, error) {
+func measure(ctx context.Context, p plan) (results, error) {
 	var r results
-	b, err := newBench(ctx)
+	b, err := newBench(ctx, p)
 	if err != nil {
 		return r, err
 	}
@@ -39,46 +44,51 @@ func measure(ctx context.Context, groups []group, rounds int, d time.Duration) (
 	}
 	b.upstream = up.addrs[0]
 
-	r.Measured = b.environment(rounds, d)
-	for i := range groups {
-		g := &groups[i]
-		s, err := b.measureGroup(ctx, g, rounds, d)
+	r.Measured = b.environment()
+	for i := range p.groups {
+		g := &p.groups[i]
+		measured, err := b.measureGroup(ctx, g)
 		if err != nil {
 			return r, err
 		}
-		r.Groups = append(r.Groups, newGroupResult(g, s))
+		r.Groups = append(r.Groups, newGroupResult(g, measured))
 	}
 	return r, nil
 }
 
 // measureGroup measures the sites of a group in each round. Their servers end with it, or they would disturb the next
 // group.
-func (b *bench) measureGroup(ctx context.Context, g *group, rounds int, d time.Duration) (*samples, error) {
+func (b *bench) measureGroup(ctx context.Context, g *group) ([]*samples, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sites, err := b.startAll(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.measureRound(ctx, sites, d, newSamples(g)); err != nil { // to warm up
+	// The first round warms the servers up, and does not count.
+	err = b.measureRound(ctx, sites, newSamples(g))
+	if err != nil {
 		return nil, err
 	}
-	s := newSamples(g)
-	for round := range rounds {
-		if err := b.measureRound(ctx, sites, d, s); err != nil {
+	measured := newSamples(g)
+	for round := range b.rounds {
+		err := b.measureRound(ctx, sites, measured)
+		if err != nil {
 			return nil, err
 		}
-		log.Printf("%s: round %d of %d", g.name, round+1, rounds)
+		log.Printf("%s: round %d of %d", g.name, round+1, b.rounds)
 	}
-	return s, nil
+	return measured, nil
 }
 
-func newSamples(g *group) *samples {
-	s := &samples{cpu: make(map[string][][]float64), latency: make([]latencySamples, len(g.sites))}
-	for _, l := range g.loads {
-		s.cpu[l.name] = make([][]float64, len(g.sites))
+// newSamples returns empty samples for each site of a group.
+func newSamples(g *group) (ofSites []*samples) {
+	for range g.sites {
+		s := new(samples)
+		s.cpu = make(map[string][]float64)
+		ofSites = append(ofSites, s)
 	}
-	return s
+	return ofSites
 }
 
 func (b *bench) startAll(ctx context.Context, g *group) ([]*runningSite, error) {
@@ -93,15 +103,17 @@ func (b *bench) startAll(ctx context.Context, g *group) ([]*runningSite, error) 
 	return sites, nil
 }
 
-// measureRound measures the CPU times with each load, and then the latencies.
-func (b *bench) measureRound(ctx context.Context, sites []*runningSite, d time.Duration, s *samples) error {
+// measureRound measures the CPU times with each load, and then the latencies. It adds them to the samples of the sites.
+func (b *bench) measureRound(ctx context.Context, sites []*runningSite, ofSites []*samples) error {
 	for _, l := range sites[0].group.loads {
-		if err := b.loadAll(ctx, sites, l, d, s.cpu[l.name]); err != nil {
+		err := b.loadAll(ctx, l, sites, ofSites)
+		if err != nil {
 			return err
 		}
 	}
 	for i, site := range sites {
-		if err := b.measureLatency(ctx, site, d, &s.latency[i]); err != nil {
+		err := b.measureLatency(ctx, site, ofSites[i])
+		if err != nil {
 			return fmt.Errorf("%s, latency: %w", site.name, err)
 		}
 	}
@@ -109,17 +121,18 @@ func (b *bench) measureRound(ctx context.Context, sites []*runningSite, d time.D
 }
 
 // loadAll loads all sites of a group at once, and adds the CPU time per request of each.
-func (b *bench) loadAll(ctx context.Context, sites []*runningSite, l loading, d time.Duration, cpu [][]float64) error {
+func (b *bench) loadAll(ctx context.Context, l loading, sites []*runningSite, ofSites []*samples) error {
 	errs := make([]error, len(sites))
 	var all sync.WaitGroup
 	for i, site := range sites {
 		all.Go(func() {
-			perRequest, err := b.cpuPerRequest(ctx, site, l, d)
+			perRequest, err := b.cpuPerRequest(ctx, l, site)
 			if err != nil {
 				errs[i] = fmt.Errorf("%s, %s: %w", site.name, l.name, err)
 				return
 			}
-			cpu[i] = append(cpu[i], perRequest)
+			cpu := ofSites[i].cpu
+			cpu[l.name] = append(cpu[l.name], perRequest)
 		})
 	}
 	all.Wait()
@@ -127,7 +140,7 @@ func (b *bench) loadAll(ctx context.Context, sites []*runningSite, l loading, d 
 }
 
 // cpuPerRequest loads a site for a while. It returns the CPU time of the server, in µs per request.
-func (b *bench) cpuPerRequest(ctx context.Context, site *runningSite, l loading, d time.Duration) (float64, error) {
+func (b *bench) cpuPerRequest(ctx context.Context, l loading, site *runningSite) (float64, error) {
 	load, err := b.connect(site, l)
 	if err != nil {
 		return 0, err
@@ -137,7 +150,7 @@ func (b *bench) cpuPerRequest(ctx context.Context, site *runningSite, l loading,
 	if err != nil {
 		return 0, err
 	}
-	requests, err := load.saturate(ctx, d)
+	requests, err := load.saturate(ctx, b.duration)
 	if err != nil {
 		return 0, err
 	}

@@ -20,7 +20,7 @@ type groupResult struct {
 	Title, Note string
 	Loads       []string // the names of the loads, in their order
 	Sites       []siteResult
-	Compared    siteResult // the one with not_found, with its peer as the reference
+	Compared    *siteResult `json:",omitempty"` // the site with not_found, compared with its peer; nil without one
 }
 
 type siteResult struct {
@@ -43,7 +43,7 @@ type latencyFigures struct {
 }
 
 // environment returns when and on what the figures are measured, and how often.
-func (b *bench) environment(rounds int, d time.Duration) string {
+func (b *bench) environment() string {
 	read := func(file string) string {
 		content, _ := os.ReadFile(file)
 		return "\n" + string(content)
@@ -54,34 +54,41 @@ func (b *bench) environment(rounds int, d time.Duration) string {
 	cores := strings.Count(cpuinfo, "\nprocessor")
 	kernel := strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
 	today := time.Now().Format(time.DateOnly)
-	measured := fmt.Sprintf("Measured on %s in %d rounds of %g s", today, rounds, d.Seconds())
+	seconds := b.duration.Seconds()
+	measured := fmt.Sprintf("Measured on %s in %d rounds of %g s", today, b.rounds, seconds)
 	machine := fmt.Sprintf("%s, %d cores, Linux %s", model, cores, kernel)
-	return fmt.Sprintf("%s: %s, %s, Caddy %s.", measured, machine, runtime.Version(), b.version)
+	programs := fmt.Sprintf("%s, Caddy %s", runtime.Version(), b.version)
+	return measured + ": " + machine + ", " + programs + "."
 }
 
-func newGroupResult(g *group, s *samples) groupResult {
+// newGroupResult makes the figures of a group from the samples of its sites.
+func newGroupResult(g *group, measured []*samples) groupResult {
 	r := groupResult{Title: g.title, Note: g.note}
 	for _, l := range g.loads {
 		r.Loads = append(r.Loads, l.name)
 	}
 	for i, site := range g.sites {
-		r.Sites = append(r.Sites, newSiteResult(site.name, s, i, reference))
+		result := newSiteResult(site.name, measured[i], measured[reference])
+		r.Sites = append(r.Sites, result)
 	}
-	against := g.sites[ours].name + ", against " + g.sites[peer].name
-	r.Compared = newSiteResult(against, s, ours, peer)
+	if g.hasPeer {
+		name := g.sites[ours].name + ", against " + g.sites[peer].name
+		result := newSiteResult(name, measured[ours], measured[peer])
+		r.Compared = &result
+	}
 	return r
 }
 
-// newSiteResult compares a site with another one of its group, each given by its index.
-func newSiteResult(name string, s *samples, site, other int) siteResult {
+// newSiteResult compares a site with another one of its group.
+func newSiteResult(name string, s, other *samples) siteResult {
 	r := siteResult{Name: name, Loads: make(map[string]figures)}
-	for load, cpu := range s.cpu {
-		r.Loads[load] = newFigures(cpu[site], cpu[other])
+	for load, times := range s.cpu {
+		r.Loads[load] = newFigures(times, other.cpu[load])
 	}
 	latency := new(latencyFigures)
-	latency.Rate, _ = medianOf(s.latency[site].rates)
-	latency.P50, latency.P50Error = medianOf(s.latency[site].p50s)
-	latency.P99, latency.P99Error = medianOf(s.latency[site].p99s)
+	latency.Rate, _ = medianOf(s.rates)
+	latency.P50, latency.P50Error = medianOf(s.p50s)
+	latency.P99, latency.P99Error = medianOf(s.p99s)
 	r.Latency = latency
 	return r
 }
@@ -110,13 +117,15 @@ func medianOf(values []float64) (median, standardError float64) {
 		deviations[i] = math.Abs(v - median)
 	}
 	sigma := deviationToSigma * middle(deviations)
-	return median, meanToMedian * sigma / math.Sqrt(float64(len(values)))
+	errorOfMean := sigma / math.Sqrt(float64(len(values)))
+	return median, meanToMedian * errorOfMean
 }
 
 func middle(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	lower, upper := sorted[(n-1)/2], sorted[n/2]
+	lower := sorted[(n-1)/2]
+	upper := sorted[n/2]
 	return (lower + upper) / 2
 }
 
@@ -124,14 +133,28 @@ func middle(values []float64) float64 {
 func (r results) tables() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.Measured)
+	first := &r.Groups[0]
+	if first.comparesSites() && first.hasLatency() {
+		fmt.Fprintf(&b, "\n%s\n", latencyNote)
+	}
 	for _, g := range r.Groups {
 		fmt.Fprintf(&b, "\n### %s\n\n", g.Title)
 		if g.Note != "" {
 			fmt.Fprintf(&b, "%s\n\n", g.Note)
 		}
-		g.writeTable(&b)
+		if g.comparesSites() {
+			g.writeTable(&b)
+		} else {
+			g.writeScale(&b)
+		}
 	}
 	return b.String()
+}
+
+// comparesSites reports whether the group compares sites over the protocols. Another group compares the numbers of
+// connections.
+func (g *groupResult) comparesSites() bool {
+	return g.Loads[0] == http1
 }
 
 func (g *groupResult) writeTable(b *strings.Builder) {
@@ -143,25 +166,58 @@ func (g *groupResult) writeTable(b *strings.Builder) {
 		header = append(header, "half load", "p50", "p99")
 	}
 	writeHeader(b, header)
-	for _, s := range append(slices.Clone(g.Sites), g.Compared) {
+	rows := slices.Clone(g.Sites)
+	if g.Compared != nil {
+		rows = append(rows, *g.Compared)
+	}
+	for _, s := range rows {
 		row := []string{s.Name}
 		for _, l := range g.Loads {
 			f := s.Loads[l]
-			cpu := fmt.Sprintf("%.1f±%.1f", f.CPU, f.CPUError)
-			ratio := fmt.Sprintf("%.3f±%.3f", f.Ratio, f.RatioError)
-			row = append(row, cpu, ratio)
+			row = append(row, f.cpuCell(), f.ratioCell())
 		}
-		if l := s.Latency; l != nil {
-			rate := fmt.Sprintf("%.0f", l.Rate)
-			p50 := fmt.Sprintf("%.0f±%.0f", l.P50, l.P50Error)
-			p99 := fmt.Sprintf("%.0f±%.0f", l.P99, l.P99Error)
-			row = append(row, rate, p50, p99)
+		if s.Latency != nil {
+			row = append(row, s.Latency.cells()...)
 		}
 		writeRow(b, row)
 	}
 }
 
-func (g *groupResult) hasLatency() bool { return g.Sites[0].Latency != nil }
+// writeScale writes a row for each number of connections: the site with not_found, its peer, and how they compare.
+func (g *groupResult) writeScale(b *strings.Builder) {
+	site := g.Sites[ours]
+	other := g.Sites[peer]
+	writeHeader(b, []string{"", site.Name, other.Name, "ratio"})
+	for _, l := range g.Loads {
+		writeRow(b, []string{
+			l,
+			site.Loads[l].cpuCell(),
+			other.Loads[l].cpuCell(),
+			g.Compared.Loads[l].ratioCell(),
+		})
+	}
+}
+
+func (f figures) cpuCell() string {
+	return fmt.Sprintf("%.1f±%.1f", f.CPU, f.CPUError)
+}
+
+// cells returns what a row of the bench's tables has of the latencies.
+func (l *latencyFigures) cells() []string {
+	return []string{
+		fmt.Sprintf("%.0f", l.Rate),
+		fmt.Sprintf("%.0f±%.0f", l.P50, l.P50Error),
+		fmt.Sprintf("%.0f±%.0f", l.P99, l.P99Error),
+	}
+}
+
+func (f figures) ratioCell() string {
+	return fmt.Sprintf("%.3f±%.3f", f.Ratio, f.RatioError)
+}
+
+func (g *groupResult) hasLatency() bool {
+	return g.Sites[0].Latency != nil
+}
 
 // summary returns what docs/performance.md has: the sites that a user chooses between, without errors. The results are
 // those of all groups.
@@ -177,7 +233,7 @@ func (r results) summary() string {
 	}
 	writeHeader(&b, header)
 	for i, g := range r.Groups {
-		if g.Loads[0] != http1 { // it compares numbers of connections, and not sites
+		if !g.comparesSites() {
 			continue
 		}
 		title := make([]string, len(header))
@@ -185,7 +241,8 @@ func (r results) summary() string {
 		writeRow(&b, title)
 		for j, s := range g.Sites {
 			if groups[i].sites[j].forUser {
-				writeRow(&b, s.cells(g.Loads, hasLatency))
+				row := s.cells(g.Loads, hasLatency)
+				writeRow(&b, row)
 			}
 		}
 	}
@@ -195,35 +252,40 @@ func (r results) summary() string {
 
 const (
 	summaryWithoutLatency = "CPU time of the server per request, in µs:\n\n"
-	summaryWithLatency    = `CPU time of the server per request, in µs. p50 and p99 are the latencies of half and of 99 %
-of the requests, in µs, over HTTP/1.1 at half of the load that saturates the server.
-
-`
+	summaryWithLatency    = "CPU time of the server per request, in µs. " + latencyNote + "\n\n"
+	latencyNote           = `p50 and p99 are the latencies of half and of 99 % of the requests, in µs,
+over HTTP/1.1 at half of the load that saturates the server.`
 )
 
-// cells returns the row of a site in the summary.
+// cells returns the row of a site in the summary: its figures without their errors.
 func (s *siteResult) cells(loads []string, hasLatency bool) []string {
 	row := []string{s.Name}
 	for _, l := range loads {
-		row = append(row, rounded(s.Loads[l].CPU))
+		cpu := s.Loads[l].CPU
+		row = append(row, rounded(cpu))
 	}
 	if hasLatency {
-		row = append(row, rounded(s.Latency.P50), rounded(s.Latency.P99))
+		l := s.Latency
+		row = append(row, rounded(l.P50), rounded(l.P99))
 	}
 	return row
 }
 
-func rounded(microseconds float64) string { return fmt.Sprintf("%.0f", microseconds) }
+func rounded(microseconds float64) string {
+	return fmt.Sprintf("%.0f", microseconds)
+}
 
 // writeHeader writes the first two lines of a table whose first column is text, and whose others are numbers.
 func writeHeader(b *strings.Builder, cells []string) {
 	writeRow(b, cells)
-	b.WriteString("|---|" + strings.Repeat("---:|", len(cells)-1) + "\n")
+	numbers := strings.Repeat("---:|", len(cells)-1)
+	b.WriteString("|---|" + numbers + "\n")
 }
 
 func writeRow(b *strings.Builder, cells []string) {
 	for _, cell := range cells {
-		b.WriteString(strings.TrimRight("| "+cell, " ") + " ")
+		text := strings.TrimRight("| "+cell, " ")
+		b.WriteString(text + " ")
 	}
 	b.WriteString("|\n")
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -20,21 +19,26 @@ import (
 
 // bench is shared by all servers.
 type bench struct {
-	dir      string // of all files
-	caddy    string // the program
+	plan
+	dir      string // The folder has all files.
+	caddy    string // the path of the program
 	version  string // of Caddy
-	upstream string // its address
+	upstream string // the address of the upstream
 	running  sync.WaitGroup
 }
 
 // newBench builds Caddy with the module.
-func newBench(ctx context.Context) (*bench, error) {
-	b := &bench{upstream: "127.0.0.1:1"}
-	var err error
-	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
+func newBench(ctx context.Context, p plan) (*bench, error) {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
 		return nil, err
 	}
-	b.caddy = filepath.Join(b.dir, "caddy")
+	b := &bench{
+		plan:     p,
+		dir:      dir,
+		caddy:    filepath.Join(dir, "caddy"),
+		upstream: "127.0.0.1:1", // Nothing listens there until the upstream runs.
+	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", b.caddy, "github.com/caddy-notfound/notfound/cmd/caddy")
 	out, err := build.CombinedOutput()
 	if err != nil {
@@ -44,17 +48,20 @@ func newBench(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking Caddy for its version: %w", err)
 	}
-	b.version, _, _ = strings.Cut(strings.TrimSpace(string(out)), " ")
+	version := strings.TrimSpace(string(out))
+	b.version, _, _ = strings.Cut(version, " ")
 	return b, b.writeCertificate()
 }
 
-// footer is the page's.
+// footer returns the last line of the page.
 func (b *bench) footer() string { return "Powered by Caddy " + b.version }
 
-// certificate is the file of the certificate and its key.
-func (b *bench) certificate() string { return filepath.Join(b.dir, "cert.pem") }
+// certificate returns the path of the file that has the certificate and its key.
+func (b *bench) certificate() string {
+	return filepath.Join(b.dir, "cert.pem")
+}
 
-// close removes the files, once the servers have ended with their context.
+// close removes the files when the servers have ended with their context.
 func (b *bench) close() {
 	b.running.Wait()
 	os.RemoveAll(b.dir)
@@ -68,8 +75,10 @@ func (b *bench) writeCertificate() error {
 	if err != nil {
 		return err
 	}
-	file := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
-	file = append(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	certificate := pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}
+	privateKey := pem.Block{Type: "PRIVATE KEY", Bytes: key}
+	file := pem.EncodeToMemory(&certificate)
+	file = append(file, pem.EncodeToMemory(&privateKey)...)
 	return os.WriteFile(b.certificate(), file, 0o600)
 }
 
@@ -79,11 +88,12 @@ type runningSite struct {
 	group *group
 	addrs [2]string
 	pid   int
-	log   string
-	asked atomic.Int64 // requests for its addresses
+	log   string       // the path of the file
+	asked atomic.Int64 // how many requests there were, if they are for many addresses
 }
 
-func (s *runningSite) plain() string  { return "http://" + s.addrs[0] }
+func (s *runningSite) plain() string { return "http://" + s.addrs[0] }
+
 func (s *runningSite) secure() string { return "https://" + s.addrs[1] }
 
 // start runs a site on a core until ctx ends.
@@ -92,20 +102,30 @@ func (b *bench) start(ctx context.Context, g *group, s site, core string) (*runn
 	if err != nil {
 		return nil, err
 	}
-	rs := &runningSite{site: s, group: g, log: filepath.Join(dir, "log")}
-	if rs.addrs, err = freeAddrs(); err != nil {
+	addrs, err := freeAddrs()
+	if err != nil {
 		return nil, err
+	}
+	rs := &runningSite{
+		site:  s,
+		group: g,
+		addrs: addrs,
+		log:   filepath.Join(dir, "log"),
 	}
 	file := filepath.Join(dir, "Caddyfile")
-	if err := os.WriteFile(file, []byte(b.config(rs)), 0o600); err != nil {
+	config := []byte(b.config(rs))
+	err = os.WriteFile(file, config, 0o600)
+	if err != nil {
 		return nil, err
 	}
+
 	log, err := os.Create(rs.log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.CommandContext(ctx, "taskset", "-c", core, b.caddy, "run", "--config", file)
+	args := []string{"-c", core, b.caddy, "run", "--config", file}
+	cmd := exec.CommandContext(ctx, "taskset", args...)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"),
 		"GOMAXPROCS=1",
@@ -114,24 +134,30 @@ func (b *bench) start(ctx context.Context, g *group, s site, core string) (*runn
 		"XDG_CONFIG_HOME=" + dir,
 	}
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	if err != nil {
 		return nil, err
 	}
 	rs.pid = cmd.Process.Pid
-	b.running.Go(func() { _ = cmd.Wait() }) // it is killed, or its log says why it ended
+	// The end of ctx kills the server. If it ends by itself, its log says why.
+	b.running.Go(func() { _ = cmd.Wait() })
+
 	for _, addr := range rs.addrs {
-		if err := awaitListener(addr); err != nil {
-			return nil, fmt.Errorf("starting %s: %w\n%s", s.name, err, rs.logged())
+		err := awaitListener(addr)
+		if err != nil {
+			logged := rs.logged()
+			return nil, fmt.Errorf("starting %s: %w\n%s", s.name, err, logged)
 		}
 	}
-	rs.logged() // what Caddy logs when it starts
+	rs.logged() // What Caddy logs when it starts is no error.
 	return rs, nil
 }
 
 func awaitListener(addr string) (err error) {
 	for range 500 {
 		var conn net.Conn
-		if conn, err = net.Dial("tcp", addr); err == nil {
+		conn, err = net.Dial("tcp", addr)
+		if err == nil {
 			return conn.Close()
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -139,7 +165,7 @@ func awaitListener(addr string) (err error) {
 	return err
 }
 
-// logged returns what the server has logged since the last call. It logs errors only.
+// logged returns what the server has logged since the last call. The server logs errors only.
 func (s *runningSite) logged() string {
 	b, _ := os.ReadFile(s.log)
 	_ = os.Truncate(s.log, 0)
@@ -156,17 +182,22 @@ func (s *runningSite) loggedError() error {
 
 // cpu returns the CPU time of the server, of all its threads.
 func (s *runningSite) cpu() (total time.Duration, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.pid))
+	pattern := fmt.Sprintf("/proc/%d/task/*/schedstat", s.pid)
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		return 0, fmt.Errorf("reading the CPU time of process %d: it has no threads", s.pid)
 	}
 	for _, file := range files {
-		b, err := os.ReadFile(file)
-		var ns time.Duration
-		if _, scanErr := fmt.Sscan(string(b), &ns); err != nil || scanErr != nil {
-			return 0, errors.Join(err, scanErr)
+		statistics, err := os.ReadFile(file)
+		if err != nil {
+			return 0, err
 		}
-		total += ns
+		var onCPU time.Duration // The first number is in nanoseconds.
+		_, err = fmt.Sscan(string(statistics), &onCPU)
+		if err != nil {
+			return 0, err
+		}
+		total += onCPU
 	}
 	return total, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
-// group is a set of sites that do the same work, and so compare.
+// group is a set of sites that do the same work, so that they can be compared.
 type group struct {
 	name, title string
 	note        string // what a reader has to know besides the title
@@ -16,24 +16,28 @@ type group struct {
 	target      string
 	many        bool // whether requests are for many addresses instead of target
 	status      int  // of every site's response
+	hasPeer     bool // whether the third site is compared with the fourth, too
 	sites       []site
 }
 
-// The first site of a group is the reference. The second is identical, to show the noise. The third has not_found, and
-// is also compared with the fourth.
+// The first site of a group is the reference. The second is identical, to show the noise. The third has not_found.
+// The fourth is its peer.
 const reference, control, ours, peer = 0, 1, 2, 3
 
 // loading is a way to load a site.
 type loading struct {
 	name     string
 	protocol string
-	inFlight int // requests, on as many connections, or, in HTTP/2, on four
+	inFlight int // requests. HTTP/1.1 has a connection for each of them, and HTTP/2 has four connections.
 }
 
 // protocols have as many requests in flight as reverse_proxy keeps idle connections to an upstream by default.
-var protocols = []loading{{http1, http1, 32}, {http2, http2, 32}}
+var protocols = []loading{
+	{http1, http1, 32},
+	{http2, http2, 32},
+}
 
-// latencyLoad is the load with which latencies are measured, and the connections that it has.
+// latencyLoad is the load with which latencies are measured.
 var latencyLoad = protocols[0]
 
 var connections = []loading{
@@ -48,7 +52,7 @@ var connections = []loading{
 type site struct {
 	name    string // in Markdown
 	caddy   string
-	accept  string // of the clients; empty: they send none, and get text
+	accept  string // the clients' Accept, if they send one; otherwise they get text
 	forUser bool   // whether docs/performance.md has it
 }
 
@@ -66,22 +70,22 @@ MESSAGE: No endpoint %[1]s /missing.html.
 `, method, uri, footer)
 }
 
-// The address of a request, as `templates` writes it.
+// addressInTemplate is the address of a request, as `templates` writes it.
 const addressInTemplate = `{{placeholder "http.request.scheme"}}://{{.Req.Host}}{{.OriginalReq.URL.RequestURI}}`
 
-// The page, made for each request.
+// These sites make the page anew for each request.
 var (
 	withPlaceholders = "respond `" + pageBody("{method}", "{scheme}://{hostport}{uri}", "[footer]") + "` 404"
 	withTemplate     = "respond `" + pageBody("{{.Req.Method}}", addressInTemplate, "[footer]") + "` 404"
 )
 
-// The page, as it is and with the header fields that not_found sends.
+// These sites send a constant page, without and with the header fields that not_found sends.
 const (
 	constant   = "respond `[page]` 404"
 	sameFields = "header X-Content-Type-Options nosniff\nheader Cache-Control no-store\nheader Vary Accept\n" + constant
 )
 
-// intercepting is how intercept and handle_response answer with the page.
+// intercepting has intercept and reverse_proxy answer with the page.
 var intercepting = `
 	@missing status 404
 	handle_response @missing {
@@ -89,7 +93,7 @@ var intercepting = `
 		` + withPlaceholders + `
 	}`
 
-// The ways to answer with the page that Caddy has without not_found, and a plain proxy.
+// These are a plain proxy, and the ways that Caddy has to answer with the page without not_found.
 var (
 	handlingErrors    = "error 404\nhandle_errors {\n" + withPlaceholders + "\n}"
 	proxying          = "reverse_proxy [upstream]"
@@ -139,12 +143,13 @@ var groups = []group{
 		},
 	},
 	{
-		name:   "pass",
-		title:  "An upstream's 200, passed on",
-		note:   "An empty `request_body` only calls the next handler. No client sends an `Accept-Encoding` to `encode`.",
-		loads:  protocols,
-		target: "/found",
-		status: http.StatusOK,
+		name:    "pass",
+		title:   "An upstream's 200, passed on",
+		note:    "An empty `request_body` only calls the next handler. No client sends an `Accept-Encoding` to `encode`.",
+		loads:   protocols,
+		target:  "/found",
+		status:  http.StatusOK,
+		hasPeer: true,
 		sites: []site{
 			{name: "`reverse_proxy`", caddy: proxying, forUser: true},
 			{name: "the same again", caddy: proxying},
@@ -155,14 +160,14 @@ var groups = []group{
 		},
 	},
 	{
-		name:  "scale",
-		title: "Pages with more connections, over HTTP/1.1",
-		note: "Every other request is for one of 100 addresses, and the rest for addresses that are not asked for again. " +
-			"All have an own link.",
-		loads:  connections,
-		target: targetOf(0),
-		many:   true,
-		status: http.StatusNotFound,
+		name:    "scale",
+		title:   "Pages with more connections, over HTTP/1.1",
+		note:    "Half of the requests are for 100 addresses, and the others for ever new ones. All have an own link.",
+		loads:   connections,
+		target:  targetOf(0),
+		many:    true,
+		status:  http.StatusNotFound,
+		hasPeer: true,
 		sites: []site{
 			{name: "`respond`, a constant with the same header fields", caddy: sameFields},
 			{name: "the same again", caddy: sameFields},
@@ -195,7 +200,13 @@ func (s *runningSite) body(base, footer string) (string, error) {
 		return "", err
 	}
 	scheme, authority, _ := strings.Cut(base, "://")
-	pg := m.Make(&page.Asked{Method: http.MethodGet, Target: g.target, Scheme: scheme, Authority: authority}, nil)
+	asked := page.Asked{
+		Method:    http.MethodGet,
+		Target:    g.target,
+		Scheme:    scheme,
+		Authority: authority,
+	}
+	pg := m.Make(&asked, nil)
 	rep := m.Represent(&pg, s.accept)
 	defer rep.Free()
 	return rep.Body.String(), nil
@@ -218,10 +229,12 @@ const caddyOptions = `
 
 // config returns the Caddyfile of a site at its two addresses.
 func (b *bench) config(s *runningSite) string {
+	footer := b.footer()
 	add := func(base, tls string) string {
+		body := pageBody(http.MethodGet, base+s.group.target, footer)
 		values := strings.NewReplacer(
-			"[page]", pageBody(http.MethodGet, base+s.group.target, b.footer()),
-			"[footer]", b.footer(),
+			"[page]", body,
+			"[footer]", footer,
 			"[upstream]", b.upstream,
 		)
 		return values.Replace(base + " {\n" + tls + s.caddy + "\n}\n")

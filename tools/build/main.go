@@ -3,8 +3,8 @@
 //
 //	go run -C tools/build . [-manifest xcaddy.json] [-output caddy]
 //
-// reads xcaddy.json and writes the binary caddy. Paths are relative to the repository, those of replacements to the
-// manifest.
+// reads xcaddy.json and writes the binary caddy. The paths of the flags are relative to the repository, and the paths
+// of replacements to the manifest.
 package main
 
 import (
@@ -42,7 +42,8 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, inRepository(*manifest), inRepository(*output)); err != nil {
+	err := run(ctx, inRepository(*manifest), inRepository(*output))
+	if err != nil {
 		log.Fatal(err)
 	}
 }
@@ -70,8 +71,8 @@ func run(ctx context.Context, manifest, output string) error {
 	return builder.Build(ctx, output)
 }
 
-// readManifest reads a manifest. It refuses what xcaddy and Go would accept, and build something else than the manifest
-// says.
+// readManifest reads a manifest. It refuses mistakes with which xcaddy and Go would build something else than the
+// manifest says.
 func readManifest(file string) (xcaddy.Builder, error) {
 	var b xcaddy.Builder
 	content, err := os.ReadFile(file)
@@ -80,21 +81,25 @@ func readManifest(file string) (xcaddy.Builder, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&b); err != nil {
+	err = d.Decode(&b)
+	if err != nil {
 		return b, fmt.Errorf("%s: %w; the keys are those of xcaddy's Builder", file, err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	_, err = d.Token()
+	if !errors.Is(err, io.EOF) {
 		return b, fmt.Errorf("%s: there is something after the manifest's closing brace", file)
 	}
 
 	for i, r := range b.Replacements {
-		if modfile.IsDirectoryPath(string(r.New)) && !filepath.IsAbs(string(r.New)) {
-			dir, err := filepath.Abs(filepath.Join(filepath.Dir(file), string(r.New)))
-			if err != nil {
-				return b, err
-			}
-			b.Replacements[i].New = xcaddy.ReplacementPath(dir)
+		path := string(r.New)
+		if filepath.IsAbs(path) || !modfile.IsDirectoryPath(path) {
+			continue
 		}
+		dir, err := filepath.Abs(filepath.Join(filepath.Dir(file), path))
+		if err != nil {
+			return b, err
+		}
+		b.Replacements[i].New = xcaddy.ReplacementPath(dir)
 	}
 	if b.CaddyVersion == "" {
 		return b, fmt.Errorf("%s: caddy_version is missing; pin it as in v1.2.3", file)
@@ -110,9 +115,9 @@ func readManifest(file string) (xcaddy.Builder, error) {
 	return b, nil
 }
 
-// offerReplaced puts a proxy before the others that answers for the modules which a folder replaces. xcaddy asks for
-// their versions all the same, and a proxy may refuse a module that is not published, which ends the build. An empty
-// list of versions says that there is only the replacement.
+// offerReplaced puts a proxy before the others, for the modules that a folder replaces. xcaddy asks for the versions of
+// these modules, too, and if a proxy refuses a module that is not published, the build ends. The proxy answers with an
+// empty list of versions, so there is only the replacement.
 func offerReplaced(ctx context.Context, b xcaddy.Builder, proxy string) error {
 	for _, r := range b.Replacements {
 		if !filepath.IsAbs(string(r.New)) {
@@ -124,10 +129,13 @@ func offerReplaced(ctx context.Context, b xcaddy.Builder, proxy string) error {
 			return err
 		}
 		dir := filepath.Join(proxy, filepath.FromSlash(escaped), "@v")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		err = os.MkdirAll(dir, 0o755)
+		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, "list"), nil, 0o644); err != nil {
+		list := filepath.Join(dir, "list")
+		err = os.WriteFile(list, nil, 0o644)
+		if err != nil {
 			return err
 		}
 	}
@@ -135,5 +143,7 @@ func offerReplaced(ctx context.Context, b xcaddy.Builder, proxy string) error {
 	if err != nil {
 		return fmt.Errorf("go env GOPROXY: %w", err)
 	}
-	return os.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy)+","+strings.TrimSpace(string(others)))
+	first := "file://" + filepath.ToSlash(proxy)
+	rest := strings.TrimSpace(string(others))
+	return os.Setenv("GOPROXY", first+","+rest)
 }

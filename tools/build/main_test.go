@@ -44,10 +44,11 @@ func TestMistakesInManifestAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "xcaddy.json")
-			if err := os.WriteFile(file, []byte(tt.manifest), 0o600); err != nil {
+			err := os.WriteFile(file, []byte(tt.manifest), 0o600)
+			if err != nil {
 				t.Fatal(err)
 			}
-			_, err := readManifest(file)
+			_, err = readManifest(file)
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
