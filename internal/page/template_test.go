@@ -253,7 +253,9 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 		},
 		"removed, and back": func(e *editedTemplate) {
 			e.must(os.Remove(e.file))
-			e.becomes("one")
+			for range 3 {
+				e.becomes("one")
+			}
 			e.must(os.Mkdir(e.file, 0o700))
 			e.becomes("one")
 			e.wantsLogged("stat "+e.file, "is not a regular file")
@@ -412,25 +414,25 @@ func TestStartAndReload(t *testing.T) {
 	good := tempFile(t, "good")
 	broken := tempFile(t, "{{.Uri}}")
 	missing := filepath.Join(t.TempDir(), "404.html")
-	inUse := Options{Templates: files{"text": good, "html": broken}}
+	running := Options{Templates: files{"text": good, "html": broken}}
 
-	// a start
-	first, logs := observed(t, inUse)
+	// At a start, what cannot be used is logged.
+	first, logs := observed(t, running)
 	wantLogged(t, logs, broken, "can't evaluate field Uri")
-	second, logs := observed(t, inUse)
+	second, logs := observed(t, running)
 	wantLogged(t, logs, broken)
 	pg := second.Make(ask("GET", "/"), nil)
 	builtIn := body(t, newMaker(t, Options{}), pg, "html")
 	wantBody(t, second, pg, "html", builtIn)
 	wantReferences(t, broken, "html", 2)
 
-	// a reload
+	// On a reload, it is refused, unless it is in use already.
 	err := caddy.Load([]byte(emptyConfig), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer caddy.Stop()
-	reloaded, logs := observed(t, inUse)
+	reloaded, logs := observed(t, running)
 	wantLogged(t, logs, broken)
 	wantReferences(t, broken, "html", 3)
 	newMaker(t, Options{Templates: files{"html": good}})
@@ -445,7 +447,7 @@ func TestStartAndReload(t *testing.T) {
 	wantError(t, "broken", err, "can't evaluate field Uri")
 	wantReferences(t, broken, "text", 0)
 
-	// the end
+	// At the end, nothing is left in the pool.
 	closeNow(first, second, reloaded)
 	wantReferences(t, broken, "html", 0)
 	wantReferences(t, good, "text", 0)

@@ -7,20 +7,26 @@ import (
 
 // BenchmarkAdd counts a known address, and a new one each time, which displaces another; with and without a link.
 func BenchmarkAdd(b *testing.B) {
-	unknown := make([]string, 64*capacity) // when it starts over, the first ones are long gone
-	for i := range unknown {
-		unknown[i] = fmt.Sprintf("http://www.example.com/docs/%d", i)
+	addresses := make([]string, 64*capacity) // when it starts over, the first ones are long gone
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("http://www.example.com/docs/%d", i)
 	}
-	known := unknown[:1]
-	const link = "https://www.example.com/blog/lanterns?x=1"
-	b.Run("known/no link", func(b *testing.B) { add(b, known, "") })
-	b.Run("known/link", func(b *testing.B) { add(b, known, link) })
-	b.Run("unknown/no link", func(b *testing.B) { add(b, unknown, "") })
-	b.Run("unknown/link", func(b *testing.B) { add(b, unknown, link) })
+	referers := map[string]string{
+		"no link": "",
+		"link":    "https://www.example.com/blog/lanterns?x=1",
+	}
+	for name, referer := range referers {
+		b.Run("known/"+name, func(b *testing.B) {
+			count(b, addresses[:1], referer)
+		})
+		b.Run("unknown/"+name, func(b *testing.B) {
+			count(b, addresses, referer)
+		})
+	}
 }
 
-// add counts addresses with a link, after others that fill the tables.
-func add(b *testing.B, addresses []string, referer string) {
+// count counts addresses with a link, after others that fill the tables.
+func count(b *testing.B, addresses []string, referer string) {
 	b.ReportAllocs()
 	r := Request{Method: "GET", Referer: referer}
 	var c Counter

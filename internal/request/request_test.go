@@ -50,8 +50,8 @@ func TestForwardedFieldsAreChecked(t *testing.T) {
 	}
 }
 
-// TestWhoAsks has the header fields of browsers, of their scripts, and of programs. They accept anything, unless the case
-// says what.
+// TestWhoAsks has the header fields of browsers, of their scripts, and of programs. A client accepts anything, unless
+// the case says what.
 func TestWhoAsks(t *testing.T) {
 	const html = "text/html,*/*;q=0.8"
 	for name, tt := range map[string]struct {
@@ -63,12 +63,18 @@ func TestWhoAsks(t *testing.T) {
 		opensPage     bool
 		followsNoLink bool
 	}{
-		"curl":                         {},
-		"a browser, over plain HTTP":   {accept: html, opensPage: true},
-		"a script element":             {mode: "cors", dest: "script"},
-		"fetch":                        {mode: "cors", dest: "empty", isScript: true, followsNoLink: true},
-		"fetch of the same origin":     {mode: "same-origin", dest: "empty", isScript: true, followsNoLink: true},
-		"fetch of a fragment":          {mode: "cors", dest: "empty", accept: "TEXT/HTML", isScript: true, opensPage: true},
+		"curl":                       {},
+		"a browser, over plain HTTP": {accept: html, opensPage: true},
+		"a script element":           {mode: "cors", dest: "script"},
+		"fetch":                      {mode: "cors", dest: "empty", isScript: true, followsNoLink: true},
+		"fetch of the same origin":   {mode: "same-origin", dest: "empty", isScript: true, followsNoLink: true},
+		"fetch of a fragment": {
+			mode:      "cors",
+			dest:      "empty",
+			accept:    "TEXT/HTML",
+			isScript:  true,
+			opensPage: true,
+		},
 		"node":                         {mode: "cors", isScript: true},
 		"what a service worker passes": {mode: "navigate", dest: "empty", opensPage: true},
 		"a prefetched page":            {mode: "no-cors", dest: "empty", accept: html, opensPage: true},
