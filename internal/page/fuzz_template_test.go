@@ -41,7 +41,8 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("GET", "/x", "12) x", "=== # > x")
 	f.Add("GET", "ftp://a.test/", "www.a.test", "WWW.a.test https://a.test me@a.test")
 
-	o := Options{Message: "{m}", Footer: "{m}", Templates: make(files), Logger: zap.NewNop()}
+	o := Options{Message: "{m}", Footer: "{m}", Logger: zap.NewNop()}
+	o.Templates = make(files)
 	for format, source := range fuzzedTemplates {
 		o.Templates[format] = tempFile(f, source)
 	}
@@ -52,8 +53,8 @@ func FuzzTemplate(f *testing.F) {
 		pg := m.Make(ask(method, target), repl)
 		line := cleanLine(value)
 
-		text := strings.Join([]string{pg.Heading, pg.URI, pg.Footer, line}, "\n")
-		wantBody(t, m, pg, "text", text+"\n")
+		lines := []string{pg.Heading, pg.URI, pg.Footer, line, ""}
+		wantBody(t, m, pg, "text", strings.Join(lines, "\n"))
 		want := fuzzedFields{pg.Heading, pg.URI, pg.Footer, line}
 		wantFields(t, xml.Unmarshal, body(t, m, pg, "xml"), want)
 		want.X = strings.ToValidUTF8(value, "\uFFFD")
@@ -61,7 +62,7 @@ func FuzzTemplate(f *testing.F) {
 		wantFields(t, json.Unmarshal, body(t, m, pg, "problem"), want)
 
 		ofTemplate := body(t, m, pg, "markdown")
-		text = pg.Message + pg.URI + pg.Footer + line
+		text := pg.Message + pg.URI + pg.Footer + line
 		wantMarkdown(t, ofTemplate, "p ul li li li", text)
 		ofBuiltIn := body(t, builtIn, pg, "markdown")
 		text = pg.Heading + "URI: " + pg.URI + "STATUS: 404MESSAGE: " + pg.Message + pg.Footer
