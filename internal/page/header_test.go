@@ -9,68 +9,58 @@ import (
 	"testing"
 )
 
-// headerOf returns the header of a page in place of a response that had the fields of theirs. The site had those of
-// site before that response; nil: the page takes the place of none.
-func headerOf(t *testing.T, o Options, site, theirs http.Header) http.Header {
+// setHeader makes a header that of an HTML page. The options are of the handler; nil for the site means that the page
+// replaces no response.
+func setHeader(t *testing.T, o Options, header http.Header, site *SiteHeader) {
 	t.Helper()
 	m := newMaker(t, o)
-	pg := m.Make(&Asked{Method: "GET", Target: "/x", Scheme: "https", Authority: "a.test"}, placeholders(nil))
+	pg := m.Make(ask("GET", "/x"), nil)
 	rep := m.Represent(&pg, "text/html")
-	defer rep.Free()
-	header := theirs.Clone()
-	if site == nil {
-		rep.SetHeader(header, nil)
-		return header
-	}
-	var before SiteHeader
-	before.Read(site)
-	for _, values := range site {
-		values[0] = "changed in place"
-	}
-	rep.SetHeader(header, &before)
-	return header
+	rep.SetHeader(header, site)
+	rep.Free()
 }
 
 // TestFieldsOfAnotherBodyGo has one field for each rule. What says nothing about a body stays.
 func TestFieldsOfAnotherBodyGo(t *testing.T) {
-	theirs := http.Header{}
+	header := http.Header{"Set-Cookie": {"a=1"}, "Www-Authenticate": {"Basic"}}
 	for _, field := range []string{
 		"Content-Encoding", "Content-Digest", "Etag", "Last-Modified", "Expires", "Age", "Trailer", "Transfer-Encoding",
 		"CDN-Cache-Control", "X-Accel-Redirect", "X-Accel-Expires", "X-Sendfile", "Grpc-Status", "Refresh",
 		http.TrailerPrefix + "X-Sum",
 	} {
-		theirs.Set(field, "theirs")
+		header.Set(field, "theirs")
 	}
-	theirs.Set("Set-Cookie", "a=1")
-	theirs.Set("Www-Authenticate", "Basic")
-	got := headerOf(t, Options{}, nil, theirs)
+	setHeader(t, Options{}, header, nil)
 	want := []string{
 		"Cache-Control", "Content-Length", "Content-Security-Policy", "Content-Type", "Set-Cookie", "Vary",
 		"Www-Authenticate", "X-Content-Type-Options",
 	}
-	if fields := slices.Sorted(maps.Keys(got)); !slices.Equal(fields, want) {
+	if fields := slices.Sorted(maps.Keys(header)); !slices.Equal(fields, want) {
 		t.Errorf("got the fields\n%q\nwant\n%q", fields, want)
 	}
-	if got.Get("Cache-Control") != "no-store" || got.Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Errorf("got %v", got)
+	if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("got %v", header)
 	}
 }
 
 // TestSiteFieldsAreRestored replaces a response that has set, changed and removed fields of the site.
 func TestSiteFieldsAreRestored(t *testing.T) {
-	site := http.Header{
+	before := http.Header{
 		"Content-Language":        {"de"},
 		"Content-Security-Policy": {"default-src 'self'", "frame-ancestors 'none'"},
 		"Server":                  {"Caddy"},
 	}
-	theirs := http.Header{
+	header := http.Header{
 		"Content-Language":                    {"en"},
 		"Content-Security-Policy":             {"default-src *"},
 		"Content-Security-Policy-Report-Only": {"default-src *"},
 		"Link":                                {"</style.css>; rel=preload"},
 		"Server":                              {"theirs"},
 	}
-	got := headerOf(t, Options{}, site, theirs)
+	var site SiteHeader
+	site.Read(before)
+	before["Server"][0] = "changed in place"
+	setHeader(t, Options{}, header, &site)
 	for field, want := range map[string]string{
 		"Content-Language":                    "de",
 		"Content-Security-Policy":             "default-src 'self', frame-ancestors 'none'",
@@ -78,45 +68,53 @@ func TestSiteFieldsAreRestored(t *testing.T) {
 		"Link":                                "",
 		"Server":                              "Caddy",
 	} {
-		if got.Get(field) != want || len(got[field]) > 1 {
-			t.Errorf("%s: got %q, want %q", field, got[field], want)
+		if got := strings.Join(header[field], "|"); got != want {
+			t.Errorf("%s: got %q, want %q", field, got, want)
 		}
 	}
 
-	// a site that hides the server removes the field from every response
-	delete(theirs, "Server")
-	if got := headerOf(t, Options{}, http.Header{"Server": {"Caddy"}}, theirs); got["Server"] != nil {
-		t.Errorf("got Server %q, which the response has not", got["Server"])
+	// A site that hides the server removes the field from every response.
+	header.Del("Server")
+	setHeader(t, Options{}, header, &site)
+	if header["Server"] != nil {
+		t.Errorf("got Server %q, which the response has not", header["Server"])
 	}
 }
 
 // TestSitePolicyOverridesThePages has a site with a Content-Security-Policy, and one without.
 func TestSitePolicyOverridesThePages(t *testing.T) {
-	site := http.Header{"Content-Security-Policy": {"default-src 'self'"}}
-	if got := headerOf(t, Options{}, nil, site); got.Get("Content-Security-Policy") != "default-src 'self'" {
-		t.Errorf("got the policy %q", got["Content-Security-Policy"])
+	const field = "Content-Security-Policy"
+	header := http.Header{field: {"default-src 'self'"}}
+	setHeader(t, Options{}, header, nil)
+	if got := header.Get(field); got != "default-src 'self'" {
+		t.Errorf("got the policy %q", got)
 	}
-	got := headerOf(t, Options{}, nil, http.Header{}).Get("Content-Security-Policy")
-	if !strings.HasPrefix(got, "default-src 'none'; style-src 'sha256-") {
+	header.Del(field)
+	setHeader(t, Options{}, header, nil)
+	if got := header.Get(field); !strings.HasPrefix(got, "default-src 'none'; style-src 'sha256-") {
 		t.Errorf("got the policy %q", got)
 	}
 }
 
 // TestVaryHasAcceptWhereSeveralFormatsAreOnOffer does not test how a field is added to others, as package accept does.
 func TestVaryHasAcceptWhereSeveralFormatsAreOnOffer(t *testing.T) {
-	got := headerOf(t, Options{}, nil, http.Header{"Vary": {"Origin"}})
-	if !slices.Equal(got["Vary"], []string{"Origin, Accept"}) {
-		t.Errorf("got %q", got["Vary"])
+	header := make(http.Header)
+	setHeader(t, Options{Formats: []string{"html"}}, header, nil)
+	if got := header.Get("Vary"); got != "" {
+		t.Errorf("with one format, got %q", got)
 	}
-	if got := headerOf(t, Options{Formats: []string{"html"}}, nil, http.Header{}); got["Vary"] != nil {
-		t.Errorf("with one format, got %q", got["Vary"])
+	header.Set("Vary", "Origin")
+	setHeader(t, Options{}, header, nil)
+	if got := header.Get("Vary"); got != "Origin, Accept" {
+		t.Errorf("got %q", got)
 	}
 }
 
 // TestHeaderValuesAreNotShared changes a page's values in place, as Caddy's header handler does, and asks for another
 // page.
 func TestHeaderValuesAreNotShared(t *testing.T) {
-	first := headerOf(t, Options{}, nil, http.Header{})
+	first := make(http.Header)
+	setHeader(t, Options{}, first, nil)
 	want := first.Clone()
 	for field, values := range first {
 		values[0] = "changed"
@@ -124,7 +122,9 @@ func TestHeaderValuesAreNotShared(t *testing.T) {
 			t.Errorf("appending to %s may change another field", field)
 		}
 	}
-	if got := headerOf(t, Options{}, nil, http.Header{}); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v as before", got, want)
+	second := make(http.Header)
+	setHeader(t, Options{}, second, nil)
+	if !reflect.DeepEqual(second, want) {
+		t.Errorf("got %v, want %v as before", second, want)
 	}
 }

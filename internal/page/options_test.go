@@ -7,17 +7,19 @@ import (
 
 // TestMistakesAreRefused covers values that break the rule of their option.
 func TestMistakesAreRefused(t *testing.T) {
-	for _, tt := range []struct {
+	for _, option := range []struct {
 		check    func(string) error
 		mistakes map[string]string
 	}{
 		{CheckContextPath, map[string]string{
-			`app`:       `"app" does not begin with a slash; write it as in "/app"`,
-			`/my app?x`: `"/my app?x" has characters that cannot stand there; percent-encode them, as in "/my%20app%3Fx"`,
+			`app`: `"app" does not begin with a slash; write it as in "/app"`,
+			`/my app?x`: `"/my app?x" has characters that cannot stand there; ` +
+				`percent-encode them, as in "/my%20app%3Fx"`,
 		}},
 		{CheckBaseURL, map[string]string{
-			`www.example.com`:               `"www.example.com" is not an absolute http or https URL with a host; write it as in https://www.example.com`,
-			`ftp://example.com`:             `"ftp://example.com" is not an absolute http or https URL`,
+			`www.example.com`: `"www.example.com" is not an absolute http or https URL with a host; ` +
+				`write it as in https://www.example.com`,
+			`ftp://example.com`:             `is not an absolute http or https URL with a host`,
 			`https:///x`:                    `is not an absolute http or https URL with a host`,
 			`https://:8443`:                 `is not an absolute http or https URL with a host`,
 			`https://me:secret@example.com`: `"https://me:xxxxx@example.com" has user information`,
@@ -28,28 +30,29 @@ func TestMistakesAreRefused(t *testing.T) {
 			`https://example.com:x`:         `is not a URL: `,
 		}},
 		{CheckURI, map[string]string{
-			`ftp://a.test/x`:                  `"ftp://a.test/x" is neither a path nor an absolute http or https URL; write it as in {http.request.header.X-Original-URI}`,
-			`www.example.com/x`:               `"www.example.com/x" is neither a path nor an absolute http or https URL`,
-			`https:///x`:                      `"https://" is not an absolute http or https URL with a host`,
-			`https://me:secret@example.com#x`: `"https://me:xxxxx@example.com" has user information, which every visitor would see; leave it out`,
-			`/x#top`:                          `"/x#top" has a fragment, which no client sends; leave it out`,
-			`https://example.com/my app?x`:    `"https://example.com/my app?x" has characters that cannot stand there; percent-encode them, as in "https://example.com/my%20app?x"`,
-			`/<b>`:                            `percent-encode them, as in "/%3Cb%3E"`,
+			`ftp://a.test/x`: `"ftp://a.test/x" is neither a path nor an absolute http or https URL; ` +
+				`write it as in {http.request.header.X-Original-URI}`,
+			`https:///x`: `"https://" is not an absolute http or https URL with a host`,
+			`https://me:secret@example.com#x`: `"https://me:xxxxx@example.com" has user information, ` +
+				`which every visitor would see; leave it out`,
+			`/x#top`:                       `"/x#top" has a fragment, which no client sends; leave it out`,
+			`https://example.com/my app?x`: `percent-encode them, as in "https://example.com/my%20app?x"`,
+			`/<b>`:                         `percent-encode them, as in "/%3Cb%3E"`,
 		}},
 		{CheckLine, map[string]string{
 			" \t":          `" \t" is blank; write one line of text, or leave the option out`,
 			"one\ntwo":     `"one\ntwo" is not one line of text; leave out line breaks and control characters`,
 			"one\u2028two": `is not one line of text`,
 		}},
-		{func(s string) error { return CheckFormats(strings.Fields(s)) }, map[string]string{
+		{checkFormats, map[string]string{
 			"yaml":           `unknown format "yaml"; the formats are text, html, markdown, json, problem, xml`,
 			"html text html": `html is given twice; give each format once`,
 		}},
 	} {
-		for value, want := range tt.mistakes {
-			if err := tt.check(value); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: got the error\n%v\nwant one with\n%s", value, err, want)
-			}
+		for value, want := range option.mistakes {
+			wantError(t, value, option.check(value), want)
 		}
 	}
 }
+
+func checkFormats(names string) error { return CheckFormats(strings.Fields(names)) }

@@ -15,7 +15,8 @@ func TestNamedPipeIsNotOpened(t *testing.T) {
 	e := newEditedTemplate(t, "one", 0)
 	e.must(os.Remove(e.file))
 	e.must(syscall.Mkfifo(e.file, 0o600))
-	defer time.AfterFunc(10*time.Second, func() { _ = os.WriteFile(e.file, []byte("a pipe"), 0) }).Stop()
+	unblock := func() { _ = os.WriteFile(e.file, []byte("a pipe"), 0) }
+	defer time.AfterFunc(10*time.Second, unblock).Stop()
 	e.template().looked = time.Time{}
 	e.wants("one")
 	e.wantsLogged("is not a regular file")

@@ -12,27 +12,32 @@ import (
 
 // FuzzReport counts a miss, and reads the report in JSON. The address is as on a page.
 func FuzzReport(f *testing.F) {
+	markup := strings.Repeat("<", 200)
+	long := strings.Repeat("x", 280)
 	f.Add("/docs/nothing?x=1", "a.test", "https://b.test/blog?x#y")
 	f.Add("/<script>\xff%41?{{.}}", "A.TEST:81", "https://me:secret@b.test:81/<b>\x1b\r\n\xff%zz?token=secret")
-	f.Add("/"+strings.Repeat("<", 200), "a.test", "https://b.test/"+strings.Repeat("x", 280)+"%41%41")
+	f.Add("/"+markup, "a.test", "https://b.test/"+long+"%41%41")
 	f.Add("/x#access_token=secret", "a.test", "https://b.test/x%23access_token=secret")
 	f.Add("b.test/x?y", "", "x:me:secret@b.test/x")
-	f.Add("/x", strings.Repeat("a", 299), "https://"+strings.Repeat("b", 400)+"/<")
+	f.Add("/x", long, "https://"+long+"/<")
 	f.Add("://", " ", "")
 
 	f.Fuzz(func(t *testing.T, target, host, referer string) {
+		isTarget := target == "" || strings.ContainsAny(target[:1], "/?")
 		if !uri.ValidAuthority(host) {
 			host = ""
-		} else if target != "" && target[0] != '/' && target[0] != '?' {
+		} else if !isTarget {
 			target = "/" + target
 		}
 		onPage := uri.EncodeTarget(target)
+		miss := Miss{Host: host, Path: onPage, Referer: referer}
+		miss.Link = linkOf(referer, host, onPage, "")
 		var c Counter
 		c.Begin()
-		c.Add(Miss{Host: host, Path: onPage, Referer: referer, Link: linkOf(referer, host, onPage, "")})
+		c.Add(miss)
 		r, _ := c.Snapshot()
 
-		// the report is as printable as the command makes another server's
+		// The report is as printable as the command makes another server's.
 		body, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -44,23 +49,32 @@ func FuzzReport(f *testing.F) {
 
 		a := r.Addresses[0]
 		address := strings.ToLower(host) + onPage
-		isOfPage := strings.HasPrefix(address, a.Host+a.Path) && !strings.Contains(a.Path, "?")
-		if !isOfPage || len(a.Host+" "+a.Path) > maxKey {
+		isOfPage := strings.HasPrefix(address, a.Host+a.Path)
+		isTooLong := len(a.Host+" "+a.Path) > maxKey
+		if !isOfPage || isTooLong || strings.Contains(a.Path, "?") {
 			t.Errorf("got the address %q %q of %q", a.Host, a.Path, address)
 		}
-
-		// a link is what the Referer begins with, without what is private
-		if a.LastLink == "" {
-			return
-		}
-		u, err := url.Parse(a.LastLink)
-		if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			t.Errorf("the link %q is parsed as %#v, %v", a.LastLink, u, err)
-		} else if !uri.ValidAuthority(u.Host) || !strings.Contains(referer, u.Host) || len(a.LastLink) > maxLink {
-			t.Errorf("got the link %q of %q", a.LastLink, referer)
+		if a.LastLink != "" {
+			wantLinkOf(t, referer, a.LastLink)
 		}
 	})
 }
+
+// wantLinkOf checks that a link is what the Referer begins with, without what is private.
+func wantLinkOf(t *testing.T, referer, link string) {
+	t.Helper()
+	u, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	isPrivate := u.User != nil || u.RawQuery != "" || u.Fragment != ""
+	isOfReferer := uri.ValidAuthority(u.Host) && strings.Contains(referer, u.Host)
+	if isPrivate || !isOfReferer || len(link) > maxLink {
+		t.Errorf("got the link %q of %q", link, referer)
+	}
+}
+
+func isNotPrintable(r rune) bool { return r < ' ' || r > '~' }
 
 // FuzzParse prints what a server sends in the place of a report.
 func FuzzParse(f *testing.F) {
@@ -72,14 +86,14 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, since, address string) {
 		body := `{"since":"` + since + `","capacity":1,"links":{"own":{"count":1}},"addresses":[` + address + `]}`
 		r, err := Parse([]byte(body))
-		printed := ""
+		var printed string
 		if err != nil {
 			printed = err.Error()
 		} else {
-			printed = strings.ReplaceAll(text(t, r, Filter{}), "\n", "")
+			printed = text(t, r, Filter{})
 		}
-		isControl := func(r rune) bool { return r < ' ' || r > '~' }
-		if strings.ContainsFunc(printed, isControl) || len(printed) > 2000+len(address) {
+		line := strings.ReplaceAll(printed, "\n", "")
+		if strings.ContainsFunc(line, isNotPrintable) || len(line) > 2000+len(address) {
 			t.Errorf("%q is printed", printed)
 		}
 	})

@@ -18,23 +18,47 @@ func text(t *testing.T, r Report, f Filter) string {
 
 func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 	seen := time.Date(2026, 1, 2, 3, 4, 5, 6, time.Local)
-	const host = "www.example.com"
 	r := Report{
 		Since: seen,
 		Links: Totals{
-			Own:  Total{Count: 1042, Outcomes: Outcomes{Unanswered: 42, Response: 1000}},
-			None: Total{Count: 123456, Floor: 7, Outcomes: Outcomes{Error: 123456}},
+			Own: Total{
+				Count:    1042,
+				Outcomes: Outcomes{Unanswered: 42, Response: 1000},
+			},
+			None: Total{
+				Count:    123456,
+				Floor:    7,
+				Outcomes: Outcomes{Error: 123456},
+			},
 		},
 		Addresses: []Address{
 			{
-				Link: Own, Host: host, Path: "/old", Query: true, LastLink: "https://www.example.com/blog",
-				Count: 1041, Outcomes: Outcomes{Unanswered: 41, Response: 1000}, Last: seen,
+				Link:     Own,
+				Host:     "www.example.com",
+				Path:     "/old",
+				Query:    true,
+				Count:    1041,
+				Outcomes: Outcomes{Unanswered: 41, Response: 1000},
+				LastLink: "https://www.example.com/blog",
+				Last:     seen,
 			},
 			{
-				Link: None, Host: host, Path: "/wp-login.php", LastLink: "https://www.example.com/shop",
-				Count: 1009, Overcount: 7, Outcomes: Outcomes{Error: 1002}, Last: seen,
+				Link:      None,
+				Host:      "www.example.com",
+				Path:      "/wp-login.php",
+				Count:     1009,
+				Overcount: 7,
+				Outcomes:  Outcomes{Error: 1002},
+				Last:      seen,
 			},
-			{Link: None, Path: "urn:x", Count: 8, Overcount: 7, Outcomes: Outcomes{Error: 1}, Last: seen},
+			{
+				Link:      None,
+				Path:      "urn:x",
+				Count:     8,
+				Overcount: 7,
+				Outcomes:  Outcomes{Error: 1},
+				Last:      seen,
+			},
 		},
 	}
 	for name, tt := range map[string]struct {
@@ -56,7 +80,7 @@ No known link: typed, bookmarked, fetched by a program, or asked for by a scanne
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
-                             error; on https://www.example.com/shop
+                             error
       1-8  2026-01-02 03:04  urn:x
                              error
 There was no room for every address: one that is not here may have been missed up to 7 times.
@@ -71,7 +95,7 @@ No known link: typed, bookmarked, fetched by a program, or asked for by a scanne
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
-                             error; on https://www.example.com/shop
+                             error
 ... and 1 more
 There was no room for every address: one that is not here may have been missed up to 7 times.
 `,

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -49,37 +50,49 @@ func TestForwardedFieldsAreChecked(t *testing.T) {
 	}
 }
 
-// TestWhoAsks has the header fields of browsers, of their scripts, and of programs.
+// TestWhoAsks has the header fields of browsers, of their scripts, and of programs. A client accepts anything, unless
+// the case says what.
 func TestWhoAsks(t *testing.T) {
+	const html = "text/html,*/*;q=0.8"
 	for name, tt := range map[string]struct {
-		mode, dest, accept string
+		mode   string // Sec-Fetch-Mode
+		dest   string // Sec-Fetch-Dest
+		accept string
 
 		isScript      bool
 		opensPage     bool
-		mayFollowLink bool
+		followsNoLink bool
 	}{
-		"curl":                         {"", "", "*/*", false, false, true},
-		"a browser, over plain HTTP":   {"", "", "text/html,*/*;q=0.8", false, true, true},
-		"a navigation":                 {"navigate", "document", "text/html,*/*;q=0.8", false, true, true},
-		"an image":                     {"no-cors", "image", "image/*", false, false, true},
-		"a script element":             {"cors", "script", "*/*", false, false, true},
-		"fetch":                        {"cors", "empty", "*/*", true, false, false},
-		"fetch of the same origin":     {"same-origin", "empty", "*/*", true, false, false},
-		"fetch of a fragment":          {"cors", "empty", "TEXT/HTML", true, true, true},
-		"node":                         {"cors", "", "*/*", true, false, true},
-		"what a service worker passes": {"navigate", "empty", "*/*", false, true, true},
-		"a prefetched page":            {"no-cors", "empty", "text/html", false, true, true},
-		"a beacon":                     {"no-cors", "empty", "*/*", false, false, false},
-		"an older browser's fetch":     {"", "empty", "*/*", false, false, false},
+		"curl":                       {},
+		"a browser, over plain HTTP": {accept: html, opensPage: true},
+		"a script element":           {mode: "cors", dest: "script"},
+		"fetch":                      {mode: "cors", dest: "empty", isScript: true, followsNoLink: true},
+		"fetch of the same origin":   {mode: "same-origin", dest: "empty", isScript: true, followsNoLink: true},
+		"fetch of a fragment": {
+			mode:      "cors",
+			dest:      "empty",
+			accept:    "TEXT/HTML",
+			isScript:  true,
+			opensPage: true,
+		},
+		"node":                         {mode: "cors", isScript: true},
+		"what a service worker passes": {mode: "navigate", dest: "empty", opensPage: true},
+		"a prefetched page":            {mode: "no-cors", dest: "empty", accept: html, opensPage: true},
+		"a beacon":                     {mode: "no-cors", dest: "empty", followsNoLink: true},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Sec-Fetch-Mode", tt.mode)
 		r.Header.Set("Sec-Fetch-Dest", tt.dest)
-		r.Header.Set("Accept", tt.accept)
+		r.Header.Set("Accept", cmp.Or(tt.accept, "*/*"))
 		got := read(r)
-		if got.IsScript != tt.isScript || got.OpensPage() != tt.opensPage || got.MayFollowLink() != tt.mayFollowLink {
-			t.Errorf("%s: script %v, opens a page %v, may follow a link %v",
-				name, got.IsScript, got.OpensPage(), got.MayFollowLink())
+		if got.IsScript != tt.isScript {
+			t.Errorf("%s: is a script: %v", name, got.IsScript)
+		}
+		if got.OpensPage() != tt.opensPage {
+			t.Errorf("%s: opens a page: %v", name, got.OpensPage())
+		}
+		if got.MayFollowLink() == tt.followsNoLink {
+			t.Errorf("%s: may follow a link: %v", name, got.MayFollowLink())
 		}
 	}
 }

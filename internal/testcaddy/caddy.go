@@ -40,8 +40,6 @@ type Server struct {
 	*Client
 	Addr string // the first listener's
 	Logs *Logs  // nil if Caddy was started without them
-
-	addrTLS string // if there are clients for all protocols
 }
 
 // Start runs a Caddy with the given sites until the test ends. Their addresses have the port 0, as in
@@ -59,15 +57,16 @@ func Start(t testing.TB, sites string, options ...string) *Server {
 // StartQuiet is [Start] without logs, for tests that measure.
 func StartQuiet(t testing.TB, sites string, options ...string) *Server {
 	t.Helper()
-	return StartConfig(t, Adapt(t, Caddyfile(sites, append(options, "log default {\noutput discard\nlevel FATAL\n}")...)))
+	options = append(options, "log default {\noutput discard\nlevel FATAL\n}")
+	return StartConfig(t, Adapt(t, Caddyfile(sites, options...)))
 }
 
 // StartSites runs a Caddy with a site for each test case, and returns the hosts by the cases' names. A site without
 // not_found gets it before its directives. All sites log the cause of a page. The preamble comes before the sites.
-func StartSites(t testing.TB, preamble string, sites map[string]string) (s *Server, hosts map[string]string) {
+func StartSites(t testing.TB, preamble string, sites map[string]string) (*Server, map[string]string) {
 	t.Helper()
 	caddyfile := preamble
-	hosts = make(map[string]string)
+	hosts := make(map[string]string)
 	for name, site := range sites {
 		hosts[name] = fmt.Sprintf("site%d.test", len(hosts))
 		if !strings.Contains(site, "not_found") {
@@ -107,7 +106,8 @@ func Admin(t testing.TB) (option, addr string) {
 	t.Helper()
 	t.Cleanup(func() {
 		off := []byte(`{"admin":{"disabled":true,"config":{"persist":false}}}`)
-		if err := errors.Join(caddy.Load(off, true), caddy.Stop()); err != nil { // Stop alone does not stop it
+		err := errors.Join(caddy.Load(off, true), caddy.Stop()) // Stop alone does not stop it
+		if err != nil {
 			t.Errorf("stopping the admin API: %v", err)
 		}
 	})
@@ -140,7 +140,9 @@ func Adapt(t testing.TB, caddyfile string) []byte {
 
 // AdaptErr converts a Caddyfile to JSON, or says why that is impossible.
 func AdaptErr(caddyfile string) ([]byte, error) {
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
+	adapter := caddyconfig.GetAdapter("caddyfile")
+	options := map[string]any{"filename": "Caddyfile"}
+	config, _, err := adapter.Adapt([]byte(caddyfile), options)
 	return config, err
 }
 
@@ -165,22 +167,22 @@ func listeners(t testing.TB) (addrs []string) {
 // awaitTLS waits until Caddy has a certificate for a host. Caddy makes it in the background.
 func awaitTLS(t testing.TB, addr, host string) {
 	t.Helper()
-	var err error
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var conn *tls.Conn
-		if conn, err = tls.Dial("tcp", addr, &tls.Config{ServerName: host, InsecureSkipVerify: true}); err == nil {
+	config := &tls.Config{ServerName: host, InsecureSkipVerify: true}
+	retry(t, func() error {
+		conn, err := tls.Dial("tcp", addr, config)
+		if err == nil {
 			conn.Close()
-			return
 		}
-	}
-	t.Fatal(err)
+		return err
+	})
 }
 
 // TempFile writes a file to a new folder, and returns its path.
 func TempFile(t testing.TB, name, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	err := os.WriteFile(path, []byte(content), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -57,7 +57,8 @@ func (s *Server) Connect(t testing.TB) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	err = conn.SetDeadline(time.Now().Add(patience))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -74,7 +75,8 @@ func (s *Server) Only(t testing.TB, method, request string) Response {
 	}
 	r := bufio.NewReader(conn)
 	res := ReadResponse(t, r, method, fmt.Sprintf("%.200q", request))
-	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+	rest, err := io.ReadAll(r)
+	if err != nil || len(rest) > 0 {
 		t.Errorf("%.200q: after the response there is %.200q, %v", request, rest, err)
 	}
 	return res
@@ -115,19 +117,14 @@ func Recorded(rec *httptest.ResponseRecorder) Response {
 // WantPage checks that a response is the page as plain text.
 func (r Response) WantPage(t testing.TB, method, uri, contextPath string) {
 	t.Helper()
-	if r.StatusCode != http.StatusNotFound {
-		t.Errorf("got status %d, want 404", r.StatusCode)
-	}
-	if got, want := r.Content, TextPage(method, uri, contextPath); got != want {
-		t.Errorf("got the body\n%.1000s\nwant\n%.1000s", got, want)
-	}
+	r.Want(t, http.StatusNotFound, TextPage(method, uri, contextPath))
 }
 
 // Want checks the status and the body of a response.
 func (r Response) Want(t testing.TB, status int, content string) {
 	t.Helper()
 	if r.StatusCode != status || r.Content != content {
-		t.Errorf("got %d %.1000q, want %d %q", r.StatusCode, r.Content, status, content)
+		t.Errorf("got the status %d and\n%.1000s\nwant %d and\n%.1000s", r.StatusCode, r.Content, status, content)
 	}
 }
 
@@ -135,7 +132,8 @@ func (r Response) Want(t testing.TB, status int, content string) {
 // of a field are joined with " | ".
 func (r Response) WantHeader(t testing.TB, field, value string) {
 	t.Helper()
-	if got := strings.Join(r.Header.Values(field), " | "); got != value {
+	got := strings.Join(r.Header.Values(field), " | ")
+	if got != value {
 		t.Errorf("%s: got %q, want %q", field, got, value)
 	}
 }

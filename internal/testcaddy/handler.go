@@ -39,19 +39,24 @@ type goHandler struct {
 
 func init() {
 	caddy.RegisterModule(goHandler{})
-	httpcaddyfile.RegisterHandlerDirective("go", func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-		handler := new(goHandler)
-		h.Next() // consume directive name
-		if !h.AllArgs(&handler.Name) {
-			return nil, h.ArgErr()
-		}
-		return handler, nil
-	})
+	httpcaddyfile.RegisterHandlerDirective("go", parseGo)
 	httpcaddyfile.RegisterDirectiveOrder("go", httpcaddyfile.Before, "invoke")
 }
 
+func parseGo(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(goHandler)
+	h.Next() // consume directive name
+	if !h.AllArgs(&handler.Name) {
+		return nil, h.ArgErr()
+	}
+	return handler, nil
+}
+
 func (goHandler) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.go", New: func() caddy.Module { return new(goHandler) }}
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.go",
+		New: func() caddy.Module { return new(goHandler) },
+	}
 }
 
 func (h *goHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {

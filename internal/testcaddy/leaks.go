@@ -1,6 +1,7 @@
 package testcaddy
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -18,13 +19,7 @@ func CheckGoroutines(t testing.TB) {
 		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
 	}
 	t.Cleanup(func() {
-		var err error
-		for deadline := time.Now().Add(timeout); time.Now().Before(deadline); {
-			if err = goleak.Find(ignored...); err == nil { // it retries for half a second
-				return
-			}
-		}
-		t.Error(err)
+		retry(t, func() error { return goleak.Find(ignored...) })
 	})
 }
 
@@ -42,11 +37,27 @@ func MemoryInUse() int64 {
 // closed.
 func CheckMemory(t testing.TB, before, limit int64) {
 	t.Helper()
-	rise := MemoryInUse() - before
-	for deadline := time.Now().Add(timeout); rise > limit; rise = MemoryInUse() - before {
-		if time.Now().After(deadline) {
-			t.Fatalf("the memory in use rose by %d KiB, want at most %d", rise>>10, limit>>10)
+	retry(t, func() error {
+		rise := MemoryInUse() - before
+		if rise > limit {
+			return fmt.Errorf("the memory in use rose by %d KiB, want at most %d", rise>>10, limit>>10)
 		}
-		time.Sleep(100 * time.Millisecond)
+		return nil
+	})
+}
+
+// retry calls a function until it succeeds. It fails the test with the last error if that takes too long.
+func retry(t testing.TB, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -3,9 +3,9 @@ package testcaddy
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
-	"time"
 )
 
 // Logs is what a Caddy logs to a file.
@@ -37,9 +37,11 @@ func (l *Logs) Select(t testing.TB, match func(Entry) bool) (entries []Entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range bytes.Lines(content[:bytes.LastIndexByte(content, '\n')+1]) { // the rest is being written
+	written := bytes.LastIndexByte(content, '\n') + 1 // the rest is being written
+	for line := range bytes.Lines(content[:written]) {
 		var e Entry
-		if err := json.Unmarshal(line, &e); err != nil {
+		err := json.Unmarshal(line, &e)
+		if err != nil {
 			t.Fatalf("log line %q: %v", line, err)
 		}
 		if match(e) {
@@ -53,23 +55,21 @@ func (l *Logs) Select(t testing.TB, match func(Entry) bool) (entries []Entry) {
 // the client has its response.
 func (l *Logs) WaitFor(t testing.TB, message string, n int) []Entry {
 	t.Helper()
-	return l.wait(t, n, message, func(e Entry) bool { return e["msg"] == message })
+	return l.WaitForHost(t, message, "", n)
 }
 
 // WaitForHost waits until there are n entries with a message about requests to a host, and returns all of them.
-func (l *Logs) WaitForHost(t testing.TB, message, host string, n int) []Entry {
+func (l *Logs) WaitForHost(t testing.TB, message, host string, n int) (entries []Entry) {
 	t.Helper()
-	return l.wait(t, n, message, func(e Entry) bool { return e["msg"] == message && e.Host() == host })
-}
-
-func (l *Logs) wait(t testing.TB, n int, message string, match func(Entry) bool) []Entry {
-	t.Helper()
-	entries := l.Select(t, match)
-	for deadline := time.Now().Add(timeout); len(entries) < n; entries = l.Select(t, match) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got %d log entries %q, want %d", len(entries), message, n)
-		}
-		time.Sleep(5 * time.Millisecond)
+	isMeant := func(e Entry) bool {
+		return e["msg"] == message && (host == "" || e.Host() == host)
 	}
+	retry(t, func() error {
+		entries = l.Select(t, isMeant)
+		if len(entries) < n {
+			return fmt.Errorf("got %d log entries %q, want %d", len(entries), message, n)
+		}
+		return nil
+	})
 	return entries
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -41,72 +42,78 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	for host := range sites {
 		awaitTLS(t, addrTLS, host)
 	}
-	s.addrTLS = addrTLS
-	return s, s.Clients(t)
-}
-
-// Clients returns new clients of a Caddy that [StartAllProtocols] runs.
-func (s *Server) Clients(t testing.TB) []*Client {
-	return []*Client{
+	return s, []*Client{
 		Once(s.Addr, "HTTP/1.0"),
-		HTTP11(t, s.Addr),
+		s.Client,
 		H2C(t, s.Addr),
-		HTTP2(t, s.addrTLS),
-		HTTP3(t, s.addrTLS),
+		HTTP2(t, addrTLS),
+		HTTP3(t, addrTLS),
 	}
 }
 
 // Once returns a client that speaks HTTP/1.0, or HTTP/1.1 as curl does: it uses a connection once, without Connection:
 // close, and closes it with the body of the response, even if more is to come.
-func Once(addr, version string) *Client { return newClient(version, "http", http1{addr, version}) }
+func Once(addr, version string) *Client {
+	return newClient(version, "http", http1{addr, version})
+}
 
 // HTTP11 returns a client that speaks HTTP/1.1 in clear text.
 func HTTP11(t testing.TB, addr string) *Client {
-	return newClient("HTTP/1.1", "http", transportTo(t, addr, (*http.Protocols).SetHTTP1))
+	transport := transportTo(t, addr)
+	transport.Protocols.SetHTTP1(true)
+	return newClient("HTTP/1.1", "http", transport)
 }
 
 // H2C returns a client that speaks HTTP/2 in clear text.
 func H2C(t testing.TB, addr string) *Client {
-	return newClient("HTTP/2.0 in clear text", "http", transportTo(t, addr, (*http.Protocols).SetUnencryptedHTTP2))
+	transport := transportTo(t, addr)
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return newClient("HTTP/2.0 in clear text", "http", transport)
 }
 
 // HTTP2 returns a client that speaks HTTP/2 over TLS.
 func HTTP2(t testing.TB, addr string) *Client {
-	return newClient("HTTP/2.0", "https", transportTo(t, addr, (*http.Protocols).SetHTTP2))
+	transport := transportTo(t, addr)
+	transport.Protocols.SetHTTP2(true)
+	return newClient("HTTP/2.0", "https", transport)
 }
 
 // HTTP3 returns a client that speaks HTTP/3.
 func HTTP3(t testing.TB, addr string) *Client {
+	dial := func(ctx context.Context, _ string, tlsConfig *tls.Config, config *quic.Config) (*quic.Conn, error) {
+		return quic.DialAddr(ctx, addr, tlsConfig, config)
+	}
 	transport := &http3.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		Dial: func(ctx context.Context, _ string, tlsConfig *tls.Config, config *quic.Config) (*quic.Conn, error) {
-			return quic.DialAddr(ctx, addr, tlsConfig, config)
-		},
+		Dial:               dial,
 		DisableCompression: true,
+		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 	}
 	t.Cleanup(func() { transport.Close() })
 	return newClient("HTTP/3.0", "https", transport)
 }
 
 func newClient(name, scheme string, transport http.RoundTripper) *Client {
-	return &Client{Name: name, Scheme: scheme, HTTP: &http.Client{
+	client := &http.Client{
 		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: followNone,
 		Timeout:       patience,
-	}}
+	}
+	return &Client{Name: name, Scheme: scheme, HTTP: client}
 }
 
-// transportTo returns a transport whose connections all lead to one address, and speak one protocol.
-func transportTo(t testing.TB, addr string, speak func(*http.Protocols, bool)) *http.Transport {
+func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// transportTo returns a transport whose connections all lead to one address. It speaks no protocol yet.
+func transportTo(t testing.TB, addr string) *http.Transport {
+	var dialer net.Dialer
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+			return dialer.DialContext(ctx, "tcp", addr)
 		},
 		DisableCompression: true,
 		Protocols:          new(http.Protocols),
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 	}
-	speak(transport.Protocols, true)
 	t.Cleanup(transport.CloseIdleConnections)
 	return transport
 }
@@ -141,16 +148,18 @@ func FreePort(t testing.TB) string {
 type http1 struct{ addr, version string }
 
 func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
-	conn, err := new(net.Dialer).DialContext(req.Context(), "tcp", c.addr)
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(req.Context(), "tcp", c.addr)
 	if err != nil {
 		return nil, err
 	}
-	var request bytes.Buffer
+	var request strings.Builder
 	if err := req.Write(&request); err != nil {
 		return nil, err
 	}
-	go conn.Write(bytes.Replace(request.Bytes(), []byte("HTTP/1.1"), []byte(c.version), 1))
-	stop := context.AfterFunc(req.Context(), func() { conn.Close() })
+	sent := strings.Replace(request.String(), "HTTP/1.1", c.version, 1)
+	go io.WriteString(conn, sent)
+	context.AfterFunc(req.Context(), func() { conn.Close() })
 	r := bufio.NewReader(conn)
 	res, err := http.ReadResponse(r, req)
 	for err == nil && res.StatusCode < 200 { // net/http sends these to HTTP/1.0 clients, too
@@ -159,14 +168,12 @@ func (c http1) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Body = closing{res.Body, func() error { stop(); return conn.Close() }}
+	res.Body = closing{res.Body, conn}
 	return res, nil
 }
 
 // closing is a body that closes its connection without reading the rest.
 type closing struct {
 	io.Reader
-	close func() error
+	io.Closer
 }
-
-func (c closing) Close() error { return c.close() }
