@@ -4,7 +4,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 )
 
@@ -30,7 +29,7 @@ func TestUnixSocketOfAnotherUser(t *testing.T) {
 	})
 	cmd := reportCommand(t, "--address", "unix/"+socket)
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = asNobody
 		cmd.Path = "/proc/self/exe" // the test's own folder is root's, too
 		cmd.Dir = "/"
 	}
