@@ -62,3 +62,9 @@ func writeFile(t *testing.T, name, content string) {
 		t.Fatal(err)
 	}
 }
+
+// startSite runs a Caddy with the site a.test until the test ends.
+func startSite(t *testing.T, directives string, options ...string) *testcaddy.Server {
+	t.Helper()
+	return testcaddy.Start(t, "http://a.test:0 {\n"+directives+"\n}", options...)
+}
