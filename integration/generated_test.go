@@ -253,7 +253,7 @@ type rule func(e exchange, got, other seen) (wrong string)
 func (s *generatedSite) compare(t *testing.T, e exchange, place, otherPlace *place, rule rule) {
 	t.Helper()
 	if e.method == http.MethodPost {
-		e.body = []byte("a=b")
+		e.body = "a=b"
 	}
 	var got, other seen
 	wrong := "not asked"
