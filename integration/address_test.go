@@ -45,7 +45,8 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			request := strings.ReplaceAll(tt.request, "\n", "\r\n") + "\r\nConnection: close\r\n\r\n"
-			s.Only(t, tt.method, request).WantPage(t, tt.method, tt.uri, "")
+			page := s.Only(t, tt.method, request)
+			page.WantPage(t, tt.method, tt.uri, "")
 		})
 	}
 }
@@ -71,14 +72,11 @@ func TestForwardedFieldsCountFromTrustedProxiesOnly(t *testing.T) {
 		"192.0.2.0/24": own,
 	} {
 		t.Run("trusting "+network, func(t *testing.T) {
-			s := testcaddy.Start(t, `
-http://a.test:0 {
-	not_found
-	request_header X-Forwarded-Host internal.test
-	request_header +X-Forwarded-Proto https
-}`, "servers {\ntrusted_proxies static "+network+"\n}")
-			s.Get(t, own, forwarded...).WantPage(t, "GET", want, "")
-			s.Get(t, own, others...).WantPage(t, "GET", own, "")
+			const changes = "request_header X-Forwarded-Host internal.test\nrequest_header +X-Forwarded-Proto https"
+			s := startSite(t, "not_found\n"+changes, "servers {\ntrusted_proxies static "+network+"\n}")
+			page := s.Get(t, own, forwarded...)
+			page.WantPage(t, "GET", want, "")
+			getPage(t, s.Client, own, others...)
 		})
 	}
 }
