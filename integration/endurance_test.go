@@ -36,9 +36,6 @@ func TestEndurance(t *testing.T) {
 	if warnings := readFile(t, l.log); warnings != "" {
 		t.Errorf("the log has\n%s", warnings)
 	}
-	if l.reloads == 0 {
-		t.Error("no config was reloaded")
-	}
 	t.Logf("%d requests, %d reloads", l.requests.Load(), l.reloads)
 }
 
@@ -146,40 +143,42 @@ var kinds = []kind{
 	{path: "/watched/stream", answer: "stream"},
 }
 
-// run keeps Caddy under load for a while, with a worker for each kind of request over each version of HTTP.
+// run keeps Caddy under load for a while, with a worker for each kind of request over each version of HTTP, and
+// reloads configs meanwhile.
 func (l *load) run(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
 	var running sync.WaitGroup
-	repeat := func(what any, pause time.Duration, f func() error) {
-		running.Go(func() {
-			for ctx.Err() == nil {
-				if err := f(); err != nil {
-					t.Errorf("%+v: %v", what, err)
-					stop()
-				}
-				time.Sleep(rand.N(pause))
-			}
-		})
-	}
 	for _, k := range kinds {
 		k.method = cmp.Or(k.method, http.MethodGet)
 		for _, c := range []*testcaddy.Client{testcaddy.HTTP11(t, l.addr), testcaddy.H2C(t, l.addr)} {
 			c.HTTP.Timeout = time.Minute
 			c.HTTP.Transport.(*http.Transport).IdleConnTimeout = time.Second
-			repeat(k, 100*time.Millisecond, func() error {
-				return l.ask(ctx, c, k)
-			})
+			running.Go(func() { l.keepAsking(ctx, t, c, k) })
 		}
 	}
-	repeat("reloading", 200*time.Millisecond, func() error {
+	for ctx.Err() == nil && !t.Failed() {
 		l.reloads++
-		return caddy.Load(l.configs[l.reloads%2], true)
-	})
+		if err := caddy.Load(l.configs[l.reloads%2], true); err != nil {
+			t.Errorf("reloading: %v", err)
+		}
+		time.Sleep(rand.N(200 * time.Millisecond))
+	}
+	stop()
 	running.Wait()
 	if t.Failed() {
 		t.FailNow()
+	}
+}
+
+// keepAsking sends requests of a kind until the load ends, or the test has failed.
+func (l *load) keepAsking(ctx context.Context, t *testing.T, c *testcaddy.Client, k kind) {
+	for ctx.Err() == nil && !t.Failed() {
+		if err := l.ask(ctx, c, k); err != nil {
+			t.Errorf("%+v over %s: %v", k, c.Name, err)
+		}
+		time.Sleep(rand.N(100 * time.Millisecond))
 	}
 }
 
@@ -234,8 +233,8 @@ func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
 		want = upload
 	}
 	if err != nil || res.StatusCode != status || string(body) != want {
-		return fmt.Errorf("over %s, got %s, %.500q of %d bytes, and %v; want %d, %.500q of %d bytes",
-			c.Name, res.Status, body, len(body), err, status, want, len(want))
+		return fmt.Errorf("got %s, %.500q of %d bytes, and %v; want %d, %.500q of %d bytes",
+			res.Status, body, len(body), err, status, want, len(want))
 	}
 	return nil
 }
