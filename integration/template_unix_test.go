@@ -5,7 +5,6 @@ package integration
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +16,10 @@ import (
 // missing, broken, unreadable and good. All sites answer. Once the files are mended, they are used without a restart.
 func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	dir := unprivilegedDir(t)
+	dir := shortDir(t)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	writeFile(t, dir+"/broken", "{{.Uri}}")
 	writeFile(t, dir+"/unreadable", "<p>unreadable")
 	writeFile(t, dir+"/good", "<p>good")
@@ -38,12 +40,12 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	writeFile(t, dir+"/Caddyfile", testcaddy.Caddyfile(site+"}"))
 
 	const unusable = "the template cannot be used; the built-in page is sent until it can"
-	_, stderr, code := run(t, unprivileged(t, dir, "validate"))
+	_, stderr, code := run(t, unprivileged(commandIn(t, dir, "validate")))
 	if code != 0 || strings.Count(stderr, unusable) != 3 {
 		t.Errorf("caddy validate: got the exit code %d and\n%s", code, stderr)
 	}
 
-	log := startLogging(t, unprivileged(t, dir, "run"))
+	log := startLogging(t, unprivileged(commandIn(t, dir, "run")))
 	awaitListener(t, "Caddy", addr)
 	client := testcaddy.HTTP11(t, addr)
 	hasTemplate := func(file string) bool {
@@ -65,39 +67,13 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 
 const nobody = 65534
 
-// asNobody has a command run as a user that is not root.
-var asNobody = &syscall.SysProcAttr{
-	Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
-}
-
-// unprivilegedDir returns a new folder that belongs to the user of unprivileged.
-func unprivilegedDir(t *testing.T) string {
-	t.Helper()
-	dir := shortDir(t)
+// unprivileged has a caddy command run as a user that is not root.
+func unprivileged(cmd *exec.Cmd) *exec.Cmd {
 	if os.Getuid() == 0 {
-		if err := os.Chown(dir, nobody, nobody); err != nil {
-			t.Fatal(err)
+		cmd.Path = "/proc/self/exe" // the program itself is in a folder of root's
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
 		}
 	}
-	return dir
-}
-
-// unprivileged returns a caddy command that runs in a folder, as a user that is not root.
-func unprivileged(t *testing.T, dir string, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := commandIn(t, dir, args...)
-	if os.Getuid() != 0 {
-		return cmd
-	}
-	// the program is in a folder of root's
-	content, err := os.ReadFile(cmd.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Path = filepath.Join(dir, "caddy")
-	if err := os.WriteFile(cmd.Path, content, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = asNobody
 	return cmd
 }
