@@ -146,7 +146,8 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 	for _, path := range []string{"/", "/docs/nothing?x=1", "/healthz", "/not_found/report"} {
 		getPage(t, s.Client, "http://a.test"+path, "X-Forwarded-Host: other.test")
 	}
-	s.Do(t, "POST", "http://a.test/x").WantPage(t, "POST", "http://a.test/x", "")
+	posted := s.Do(t, "POST", "http://a.test/x")
+	posted.WantPage(t, "POST", "http://a.test/x", "")
 	wantNoListener(t, s.admin) // without --report
 	log := readFile(t, s.log)
 	if strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
@@ -169,8 +170,10 @@ func TestNotFoundCommandFlags(t *testing.T) {
 	res.WantPage(t, "GET", "https://www.example.com/x", "/app")
 	s.Get(t, health).Want(t, http.StatusOK, "")
 	s.Do(t, "HEAD", health).Want(t, http.StatusOK, "")
-	s.Do(t, "POST", health).WantPage(t, "POST", health, "/app")
-	s.Get(t, health+"/x").WantPage(t, "GET", health+"/x", "/app")
+	posted := s.Do(t, "POST", health)
+	posted.WantPage(t, "POST", health, "/app")
+	within := s.Get(t, health+"/x")
+	within.WantPage(t, "GET", health+"/x", "/app")
 
 	wantReported(t, s.admin, "3 404s since ", " www.example.com/x\n")
 	awaitLog(t, s.log, `"msg":"handled request"`)
@@ -311,7 +314,8 @@ func TestUpstreamOfTheExamples(t *testing.T) {
 		t.Fatal("the command is missing")
 	}
 	addr := "127.0.0.1:" + testcaddy.FreePort(t)
-	startLogging(t, command(t, "respond", "--listen", addr, "--status", args[1], "--header", args[2], args[3]))
+	status, header, body := args[1], args[2], args[3]
+	startLogging(t, command(t, "respond", "--listen", addr, "--status", status, "--header", header, body))
 	awaitListener(t, "the upstream", addr)
 	res := testcaddy.HTTP11(t, addr).Get(t, "http://a.test/x")
 	res.Want(t, http.StatusNotFound, "<h1>Nothing here</h1>")

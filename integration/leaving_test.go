@@ -118,7 +118,9 @@ func TestHandlerThatAnswersEarlyReadsTheWholeUpload(t *testing.T) {
 		}
 		return nil
 	})
-	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\n" + answersEarly})
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{
+		"a.test": "not_found\n" + answersEarly,
+	})
 	for _, c := range clients {
 		uri := c.Scheme + "://a.test/x"
 		upload := strings.NewReader(strings.Repeat("x", uploaded))

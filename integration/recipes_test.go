@@ -130,7 +130,8 @@ func perform(t *testing.T, caddyfile, row string) {
 			got = s.report(want)
 		case "log":
 			want = withFields(want, s.last)
-			got = s.logged(t, of, strings.Count(want, ", ")+1)
+			entries := strings.Count(want, ", ") + 1
+			got = s.logged(t, of, entries)
 		case "replaced", "kept", "added":
 			isPlain := len(words) > 1
 			ofRecipe := s.replaced(t, of, isPlain)
@@ -168,7 +169,8 @@ func (s *staged) expect(t *testing.T, words []string, want string) {
 		want = "404 text/plain & HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: " + url + "\n" + rest
 	}
 
-	mediaType, _, _ := strings.Cut(s.last.Header.Get("Content-Type"), ";")
+	contentType := s.last.Header.Get("Content-Type")
+	mediaType, _, _ := strings.Cut(contentType, ";")
 	got := fmt.Sprintln(s.last.StatusCode, mediaType)
 	for field, values := range s.last.Header {
 		got += field + ": " + strings.Join(values, ", ") + "\n"
@@ -299,7 +301,8 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 	upstreams, _ := object["upstreams"].([]any)
 	for _, each := range upstreams {
 		upstream := each.(map[string]any)
-		upstream["dial"] = s.standIn(t, upstream["dial"].(string), isFastCGI)
+		dial := upstream["dial"].(string)
+		upstream["dial"] = s.standIn(t, dial, isFastCGI)
 	}
 	for _, child := range object {
 		s.replaceIn(t, child)
@@ -310,11 +313,11 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 func (s *staged) folder(t *testing.T, root string) (folder string) {
 	t.Helper()
 	folder = filepath.Join(s.folders, root)
-	if err := os.MkdirAll(filepath.Join(folder, "assets"), 0o700); err != nil {
+	if err := os.MkdirAll(folder+"/assets", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"index.html", "index.php", "hello.txt", "assets/app.js"} {
-		writeFile(t, filepath.Join(folder, name), root+" has "+name)
+		writeFile(t, folder+"/"+name, root+" has "+name)
 	}
 	return folder
 }
@@ -355,12 +358,14 @@ var theirFields = map[string]http.Header{
 // own.
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if i, err := strconv.Atoi(r.Header.Get("X-Recorded")); err == nil {
+		recorded := r.Header.Get("X-Recorded")
+		if i, err := strconv.Atoi(recorded); err == nil {
 			testcaddy.Recordings()[i].Replay(w)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
-		kind, _, _ := strings.Cut(path.Base(r.URL.Path), ".")
+		last := path.Base(r.URL.Path)
+		kind, _, _ := strings.Cut(last, ".")
 		w.Header().Set("From", name)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		maps.Copy(w.Header(), theirFields[kind])
@@ -406,7 +411,8 @@ func (s *staged) report(want string) (got string) {
 		counted, _ := report.Missed.Snapshot()
 		var lines []string
 		for _, a := range counted.Addresses {
-			lines = append(lines, fmt.Sprintf("%s%s %s", a.Host, a.Path, a.Outcomes))
+			line := fmt.Sprintf("%s%s %s", a.Host, a.Path, a.Outcomes)
+			lines = append(lines, line)
 		}
 		slices.Sort(lines)
 		got = strings.Join(lines, ", ")

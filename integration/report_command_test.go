@@ -42,7 +42,8 @@ func TestReportCommand(t *testing.T) {
 	}
 
 	var want bytes.Buffer
-	if err := json.Indent(&want, []byte(s.ask(t, "GET").Content), "", "\t"); err != nil {
+	served := s.ask(t, "GET").Content
+	if err := json.Indent(&want, []byte(served), "", "\t"); err != nil {
 		t.Fatal(err)
 	}
 	got := prints(t, reportCommand(t, "--address", s.admin, "--json"))

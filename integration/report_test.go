@@ -143,7 +143,8 @@ func TestReportCountsARequestOnce(t *testing.T) {
 	const (
 		reports    = "not_found {\nreport\n}\n"
 		dry        = "not_found {\ndry_run\n}\n"
-		intercepts = "intercept {\n@404 status 404\nhandle_response @404 {\nheader -Content-Length\nrespond theirs 404\n}\n}\n"
+		theirs404  = "header -Content-Length\nrespond theirs 404\n"
+		intercepts = "intercept {\n@404 status 404\nhandle_response @404 {\n" + theirs404 + "}\n}\n"
 	)
 	theirs := testcaddy.Directive(t, everyWay) + "\n"
 	for name, tt := range map[string]struct {
