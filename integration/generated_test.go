@@ -18,7 +18,7 @@ import (
 
 var (
 	generatedSites = flag.Int("sites", 40, "how many sites TestGeneratedSites makes")
-	generatedSeed  = flag.Uint64("seed", 4, "which sites TestGeneratedSites makes")
+	generatedSeed  = flag.Uint64("seed", 7, "which sites TestGeneratedSites makes")
 )
 
 // grammar generates sites. A word in angle brackets stands for one of its productions. At PLACE may be not_found, and
