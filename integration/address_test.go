@@ -29,23 +29,56 @@ func TestAddressIsWhatTheClientAddressed(t *testing.T) {
 		}
 	}
 }`)
-	for name, tt := range map[string]struct{ request, method, uri string }{
-		"percent signs":     {"GET /%c3%ff?%zz&%4&% HTTP/1.1\nHost: a.test", "GET", "http://a.test/%c3%ff?%25zz&%254&%25"},
-		"a port":            {"GET /x HTTP/1.1\nHost: [2001:db8::1]:8443", "GET", "http://[2001:db8::1]:8443/x"},
-		"rewritten":         {"GET /strip/xx?a=b HTTP/1.1\nHost: a.test", "GET", "http://a.test/strip/xx?a=b"},
-		"Host and method":   {"GET /changed HTTP/1.1\nHost: a.test", "GET", "http://a.test/changed"},
-		"before not_found":  {"GET /before HTTP/1.1\nHost: a.test\nAccept: text/xml", "GET", "http://www.example.com/before"},
-		"absolute-form":     {"GET http://me:secret@b.test/x@y HTTP/1.1\nHost: a.test", "GET", "http://b.test/x@y"},
-		"HTTP/1.0":          {"GET /x HTTP/1.0", "GET", "http://localhost/x"},
-		"a broken Host":     {"GET /x HTTP/1.1\nHost: a[b]:c:d", "GET", "http://localhost/x"},
-		"an asterisk":       {"GET * HTTP/1.1\nHost: a.test:80", "GET", "http://a.test:80"},
-		"CONNECT":           {"CONNECT b.test:443 HTTP/1.1\nHost: b.test:443", "CONNECT", "http://b.test:443"},
-		"an unknown method": {"BR3W!#$%&'*+-.^_`|~ /x HTTP/1.1\nHost: a.test", "BR3W!#$%&'*+-.^_`|~", "http://a.test/x"},
+	for name, tt := range map[string]struct {
+		request string // without Connection: close
+		uri     string // on the page
+	}{
+		"percent signs": {
+			request: "GET /%c3%ff?%zz&%4&% HTTP/1.1\r\nHost: a.test",
+			uri:     "http://a.test/%c3%ff?%25zz&%254&%25",
+		},
+		"rewritten": {
+			request: "GET /strip/xx?a=b HTTP/1.1\r\nHost: a.test",
+			uri:     "http://a.test/strip/xx?a=b",
+		},
+		"Host and method": {
+			request: "GET /changed HTTP/1.1\r\nHost: [2001:db8::1]:8443",
+			uri:     "http://[2001:db8::1]:8443/changed",
+		},
+		"before not_found": {
+			request: "GET /before HTTP/1.1\r\nHost: a.test\r\nAccept: text/xml",
+			uri:     "http://www.example.com/before",
+		},
+		"absolute-form": {
+			request: "GET http://me:secret@b.test/x@y HTTP/1.1\r\nHost: a.test",
+			uri:     "http://b.test/x@y",
+		},
+		"HTTP/1.0": {
+			request: "GET /x HTTP/1.0",
+			uri:     "http://localhost/x",
+		},
+		"a broken Host": {
+			request: "GET /x HTTP/1.1\r\nHost: a[b]:c:d",
+			uri:     "http://localhost/x",
+		},
+		"an asterisk": {
+			request: "GET * HTTP/1.1\r\nHost: a.test:80",
+			uri:     "http://a.test:80",
+		},
+		"CONNECT": {
+			request: "CONNECT b.test:443 HTTP/1.1\r\nHost: b.test:443",
+			uri:     "http://b.test:443",
+		},
+		"an unknown method": {
+			request: "BR3W!#$%&'*+-.^_`|~ /x HTTP/1.1\r\nHost: a.test",
+			uri:     "http://a.test/x",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			request := strings.ReplaceAll(tt.request, "\n", "\r\n") + "\r\nConnection: close\r\n\r\n"
-			s.Only(t, tt.method, request).WantPage(t, tt.method, tt.uri, "")
+			method, _, _ := strings.Cut(tt.request, " ")
+			page := s.Only(t, method, tt.request+"\r\nConnection: close\r\n\r\n")
+			page.WantPage(t, method, tt.uri, "")
 		})
 	}
 }
@@ -71,14 +104,11 @@ func TestForwardedFieldsCountFromTrustedProxiesOnly(t *testing.T) {
 		"192.0.2.0/24": own,
 	} {
 		t.Run("trusting "+network, func(t *testing.T) {
-			s := testcaddy.Start(t, `
-http://a.test:0 {
-	not_found
-	request_header X-Forwarded-Host internal.test
-	request_header +X-Forwarded-Proto https
-}`, "servers {\ntrusted_proxies static "+network+"\n}")
-			s.Get(t, own, forwarded...).WantPage(t, "GET", want, "")
-			s.Get(t, own, others...).WantPage(t, "GET", own, "")
+			const changes = "request_header X-Forwarded-Host internal.test\nrequest_header +X-Forwarded-Proto https"
+			s := startSite(t, "not_found\n"+changes, "servers {\ntrusted_proxies static "+network+"\n}")
+			page := s.Get(t, own, forwarded...)
+			page.WantPage(t, "GET", want, "")
+			getPage(t, s.Client, own, others...)
 		})
 	}
 }

@@ -4,10 +4,9 @@ package integration
 
 import (
 	"fmt"
+	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,60 +16,12 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// nodeServer has a page of its own with a trailer, whose end comes late.
-const nodeServer = `
-require("http").createServer((req, res) => {
-	if (req.url === "/hello.txt") return res.end("hello");
-	res.writeHead(404, {"Content-Type": "text/html; charset=utf-8", "Trailer": "X-Sum"});
-	res.write("<pre>Cannot GET " + req.url + "</pre>");
-	setTimeout(() => { res.addTrailers({"X-Sum": "1"}); res.end("<!-- late -->"); }, 5);
-}).listen(process.argv[2], "127.0.0.1");
-`
-
-// TestPagesOfOtherServers replaces the 404 pages of nginx, Python and Node, which .ci/run installs.
-func TestPagesOfOtherServers(t *testing.T) {
-	dir := filepath.Dir(testcaddy.TempFile(t, "hello.txt", "hello"))
-	script := testcaddy.TempFile(t, "server.js", nodeServer)
-	for name, start := range map[string]func(t *testing.T, port string){
-		"nginx": func(t *testing.T, port string) {
-			startNginx(t, "server {\nlisten 127.0.0.1:"+port+";\nroot "+dir+";\n}")
-		},
-		"python": func(t *testing.T, port string) {
-			startProgram(t, "python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", dir, port)
-		},
-		"node": func(t *testing.T, port string) {
-			startProgram(t, "node", script, port)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			port := testcaddy.FreePort(t)
-			start(t, port)
-			addr := "127.0.0.1:" + port
-			awaitListener(t, name, addr)
-			s := testcaddy.Start(t, `
-http://a.test:0 {
-	not_found
-	reverse_proxy `+addr+`
-}
-http://bare.test:0 {
-	reverse_proxy `+addr+`
-}`)
-			bare := s.Get(t, "http://bare.test/nothing")
-			if bare.StatusCode != 404 || !strings.HasPrefix(bare.Header.Get("Content-Type"), "text/html") {
-				t.Fatalf("the server has no page of its own: %d %s", bare.StatusCode, bare.Content)
-			}
-			for range 20 {
-				const url = "http://a.test/nothing?x=1"
-				res := s.Get(t, url, "Accept-Encoding: gzip", "Range: bytes=0-3")
-				res.WantPage(t, "GET", url, "")
-				res.WantHeader(t, "Content-Encoding", "")
-				if len(res.Trailer) > 0 {
-					t.Errorf("got the trailers %v", res.Trailer)
-				}
-				s.Get(t, "http://a.test/hello.txt").Want(t, 200, "hello")
-			}
-		})
-	}
+// TestPageOfNginxIsReplaced has nginx answer with its own 404 page.
+func TestPageOfNginxIsReplaced(t *testing.T) {
+	addr := startNginx(t, "server {\nlisten ADDR;\nroot "+t.TempDir()+";\n}")
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nreverse_proxy "+addr+"\n}")
+	page := getPage(t, s.Client, "http://a.test/nothing", "Accept-Encoding: gzip")
+	page.WantHeader(t, "Content-Encoding", "")
 }
 
 // errorService is nginx and the Caddy that makes its pages.
@@ -85,22 +36,11 @@ type errorService struct {
 func startErrorService(t *testing.T, proxies string) errorService {
 	t.Helper()
 	const example = "../examples/proxies/"
-	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/hello":
-			fmt.Fprint(w, r.Method)
-		case "/forbidden":
-			w.WriteHeader(http.StatusForbidden)
-		default:
-			testcaddy.MissingPage(w, r)
-		}
-	})
-	addr := "127.0.0.1:" + testcaddy.FreePort(t)
-	query := testcaddy.FreePort(t)
-	header := testcaddy.FreePort(t)
+	query := "127.0.0.1:" + testcaddy.FreePort(t)
+	header := "127.0.0.1:" + testcaddy.FreePort(t)
 	caddyfile := edited(t, example+"Caddyfile",
-		":8080 ", "http://:"+query+" ",
-		":8081 ", "http://:"+header+" ",
+		":8080 ", "http://:"+portOf(query)+" ",
+		":8081 ", "http://:"+portOf(header)+" ",
 		":8082 ", "http://:0 ",
 		":8090 ", "http://a.test:0 ",
 		":8091 ", "http://b.test:0 ",
@@ -116,48 +56,56 @@ func startErrorService(t *testing.T, proxies string) errorService {
 			proxy_intercept_errors on;
 		}
 		location /files/`
-	startNginx(t, edited(t, example+"nginx.conf",
-		"listen 80;", "listen "+addr+";",
-		"127.0.0.1:9000", application,
-		"127.0.0.1:8081", "127.0.0.1:"+header,
+	nginx := startNginx(t, edited(t, example+"nginx.conf",
+		"listen 80;", "listen ADDR;",
+		"127.0.0.1:9000", testcaddy.Backend(t, greeter),
+		"127.0.0.1:8081", header,
 		"/var/www", t.TempDir(),
 		"location /files/", rewritten,
 		"$scheme;", "https;")) // as over TLS
-	awaitListener(t, "nginx", addr)
 	return errorService{
-		nginx:  testcaddy.HTTP11(t, addr),
-		query:  testcaddy.HTTP11(t, "127.0.0.1:"+query),
-		header: testcaddy.HTTP11(t, "127.0.0.1:"+header),
+		nginx:  testcaddy.HTTP11(t, nginx),
+		query:  testcaddy.HTTP11(t, query),
+		header: testcaddy.HTTP11(t, header),
 	}
+}
+
+// greeter is an application with one page, which says by which method it was asked for.
+func greeter(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/hello" {
+		fmt.Fprint(w, r.Method)
+		return
+	}
+	testcaddy.MissingPage(w, r)
+}
+
+func portOf(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
 }
 
 // TestErrorServiceOfNginx runs the example. The page shows the visitor's address and method.
 func TestErrorServiceOfNginx(t *testing.T) {
+	const visited = "http://www.example.com"
 	t.Run("trusted", func(t *testing.T) {
 		s := startErrorService(t, "127.0.0.0/8")
-		for _, path := range []string{"/a%20b//c?x=1&url=/evil", "/rewritten/x?y=z", "/files/nothing?x"} {
-			res := s.nginx.Get(t, "http://www.example.com"+path,
+		for _, path := range []string{"/a%20b//c?x=1&url=/evil", "/rewritten/x?y=z", "/files/nothing?x", ":8443/x"} {
+			res := s.nginx.Get(t, visited+path,
 				"X-Original-URI: http://evil.example/", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: http")
 			res.WantPage(t, "GET", "https://www.example.com"+path, "")
 		}
-		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "PATCH"} {
-			s.nginx.Do(t, method, "http://www.example.com/x").WantPage(t, method, "https://www.example.com/x", "")
-		}
-		s.nginx.Get(t, "http://www.example.com:8443/x").WantPage(t, "GET", "https://www.example.com:8443/x", "")
-		s.nginx.Do(t, "PUT", "http://www.example.com/hello").Want(t, http.StatusOK, "PUT")
-		if res := s.nginx.Get(t, "http://www.example.com/forbidden"); res.StatusCode != http.StatusForbidden {
-			t.Errorf("got %s, want what the application says", res.Status)
-		}
+		posted := s.nginx.Do(t, "POST", visited+"/x")
+		posted.WantPage(t, "POST", "https://www.example.com/x", "")
+		s.nginx.Do(t, "PUT", visited+"/hello").Want(t, http.StatusOK, "PUT")
 		ofTraefik := s.query.Get(t, "http://shop.test/404?url=https%3A%2F%2Fshop.test%2Fa%2520b%3Fx")
 		ofTraefik.WantPage(t, "GET", "https://shop.test/a%20b?x", "")
 	})
 	t.Run("not trusted", func(t *testing.T) {
 		s := startErrorService(t, "192.0.2.0/24")
-		inNginx := s.nginx.Get(t, "http://www.example.com/rewritten/x?y=z")
+		inNginx := s.nginx.Get(t, visited+"/rewritten/x?y=z")
 		inNginx.WantPage(t, "GET", "https://www.example.com/other?y&y=z", "")
-		inHeader := s.header.Get(t, "http://www.example.com/x", "X-Original-URI: http://evil.example/")
-		inHeader.WantPage(t, "GET", "http://www.example.com/x", "")
-		s.query.Get(t, "http://shop.test/404?url=/x").WantPage(t, "GET", "http://shop.test/404?url=/x", "")
+		getPage(t, s.header, visited+"/x", "X-Original-URI: http://evil.example/")
+		getPage(t, s.query, "http://shop.test/404?url=/x")
 	})
 }
 
@@ -167,6 +115,7 @@ func TestDocumentedJq(t *testing.T) {
 	for comment, want := range map[string]string{
 		"own links by linking page": "8\t2\thttps://b.test/\n",
 		"redirects":                 "# redir /old/a.html/ /NEW\n# redir /~a/_b-c /NEW\n",
+		"one address over all":      "own\t7\thttps://b.test/\nnone\t4\thttps://b.test/\n",
 	} {
 		if got := documented(t, "testdata", "../docs/report.md", comment); got != want {
 			t.Errorf("%s: got\n%swant\n%s", comment, got, want)
@@ -188,19 +137,17 @@ func TestDocumentedJq(t *testing.T) {
 	}
 }
 
-// documented runs the lines of shell in a document that begin with a comment, or have a text in them.
+// documented runs the lines of shell in a document that have a text in them, such as their comment.
 func documented(t *testing.T, dir, file, has string) (stdout string) {
 	t.Helper()
-	for _, block := range strings.Split(readFile(t, file), "```sh\n")[1:] {
-		block, _, _ = strings.Cut(block, "```")
-		for script := range strings.SplitSeq(block, "\n\n") {
-			if strings.Contains(script, has) {
-				return shell(t, dir, script)
-			}
-		}
+	before, after, ok := strings.Cut(readFile(t, file), has)
+	if !ok {
+		t.Fatalf("%s has no lines with %q", file, has)
 	}
-	t.Fatalf("%s has no lines with %q", file, has)
-	return ""
+	begin := strings.LastIndex(before, "\n")
+	after, _, _ = strings.Cut(after, "```")
+	after, _, _ = strings.Cut(after, "\n\n")
+	return shell(t, dir, before[begin:]+has+after)
 }
 
 // TestDocumentedJqOfAccessLogs has two sites write access logs.
@@ -235,33 +182,24 @@ http://b.test:0 {
 // image.
 func TestDocumentedCrawlFindsBrokenLinks(t *testing.T) {
 	root := t.TempDir()
-	for name, page := range map[string]string{
-		"index.html": `<a href="/about.html">About</a> <img src="/gone.png">`,
-		"about.html": `<a href="/gone">Gone</a>`,
-	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(page), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFile(t, root+"/index.html", `<a href="/about.html">About</a> <img src="/gone.png">`)
+	writeFile(t, root+"/about.html", `<a href="/gone">Gone</a>`)
 	s := startReporting(t, "http://127.0.0.1:0 {\nnot_found {\nreport\n}\nroot "+root+"\nfile_server\n}")
-	line := regexp.MustCompile(`(?m)^wget .*$`).FindString(readFile(t, "../docs/report.md"))
-	crawl := strings.NewReplacer("https://www.example.com", "http://"+s.Addr, "/tmp/crawl", t.TempDir()).Replace(line)
-	shell(t, root, crawl+"; test $? = 8") // a page is missing
-	got := s.report(t)
-	for _, want := range []string{
-		fmt.Sprintf("own %[1]s/gone: error; on http://%[1]s/about.html\n", s.Addr),
-		fmt.Sprintf("own %[1]s/gone.png: error; on http://%[1]s/\n", s.Addr),
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the report lacks %q:\n%s", want, got)
-		}
+	here := strings.NewReplacer("https://www.example.com", "http://"+s.Addr, "/tmp/crawl", t.TempDir())
+	crawl := regexp.MustCompile(`(?m)^wget .*$`).FindString(readFile(t, "../docs/report.md"))
+	shell(t, root, here.Replace(crawl)+"; test $? = 8") // a page is missing
+	want := strings.ReplaceAll(
+		"own HOST/gone: error; on http://HOST/about.html\n"+
+			"own HOST/gone.png: error; on http://HOST/\n", "HOST", s.Addr)
+	if got := s.report(t); !strings.HasPrefix(got, want) {
+		t.Errorf("got the report\n%s\nwant it to begin with\n%s", got, want)
 	}
 }
 
 // TestCacheInFront has nginx cache an application's 404s, which are fresh for a minute: its own, and replaced ones.
 func TestCacheInFront(t *testing.T) {
 	var requests atomic.Int32
-	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+	application := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
 		w.Header().Set("Cache-Control", "max-age=60")
 		w.WriteHeader(http.StatusNotFound)
@@ -275,40 +213,37 @@ http://replaced.test:0 {
 	not_found
 	reverse_proxy `+application+`
 }`)
-	addr := "127.0.0.1:" + testcaddy.FreePort(t)
-	startNginx(t, strings.NewReplacer("DIR", t.TempDir(), "ADDR", addr, "CADDY", s.Addr).Replace(`
-	proxy_cache_path DIR keys_zone=cache:1m;
+	nginx := testcaddy.HTTP11(t, startNginx(t, `
+	proxy_cache_path `+t.TempDir()+` keys_zone=cache:1m;
 	server {
 		listen ADDR;
 		location / {
-			proxy_pass http://CADDY;
+			proxy_pass http://`+s.Addr+`;
 			proxy_set_header Host $host;
 			proxy_cache cache;
 			proxy_cache_key $host$uri;
 		}
 	}`))
-	awaitListener(t, "nginx", addr)
-	nginx := testcaddy.HTTP11(t, addr)
-	for host, want := range map[string]int32{"bare.test": 1, "replaced.test": 20} {
-		requests.Store(0)
-		for range 20 {
-			res := nginx.Get(t, "http://"+host+"/nothing")
-			isPage := strings.HasPrefix(res.Content, "HTTP ERROR 404")
-			if res.StatusCode != http.StatusNotFound || isPage != (host != "bare.test") {
-				t.Errorf("%s: got %s %s", host, res.Status, res.Content)
-			}
-		}
-		if got := requests.Load(); got != want {
-			t.Errorf("%s: of 20 requests, %d reached the application, want %d", host, got, want)
-		}
+	for range 20 {
+		nginx.Get(t, "http://bare.test/nothing").Want(t, http.StatusNotFound, "theirs")
+	}
+	if got := requests.Load(); got != 1 {
+		t.Errorf("nginx has cached no 404 of the application: it was asked %d times", got)
+	}
+	for range 20 {
+		getPage(t, nginx, "http://replaced.test/nothing")
+	}
+	if got := requests.Load(); got != 1+20 {
+		t.Errorf("nginx has cached the page: the application was asked %d times, want 21", got)
 	}
 }
 
-// startNginx runs nginx with server blocks until the test ends.
-func startNginx(t *testing.T, servers string) {
+// startNginx runs nginx until the test ends, with a config that has it listen at ADDR.
+func startNginx(t *testing.T, config string) (addr string) {
 	t.Helper()
+	addr = "127.0.0.1:" + testcaddy.FreePort(t)
 	dir := t.TempDir()
-	conf := testcaddy.TempFile(t, "nginx.conf", fmt.Sprintf(`
+	file := testcaddy.TempFile(t, "nginx.conf", fmt.Sprintf(`
 daemon off;
 master_process off;
 pid %[1]s/nginx.pid;
@@ -325,24 +260,14 @@ http {
 	gzip_min_length 1;
 	%[2]s
 }
-`, dir, servers))
-	startProgram(t, "nginx", "-c", conf, "-p", dir)
+`, dir, strings.ReplaceAll(config, "ADDR", addr)))
+	startProgram(t, "nginx", "-c", file, "-p", dir)
+	awaitListener(t, "nginx", addr)
+	return addr
 }
 
 // startProgram runs a program until the test ends.
 func startProgram(t *testing.T, name string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(name, args...)
-	var output strings.Builder
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s: %s", name, output.String())
-		}
-	})
+	startLogging(t, exec.CommandContext(t.Context(), name, args...))
 }

@@ -21,14 +21,7 @@ import (
 // TestAdapt fails without that. isReload of internal/page relies on what Caddy says of the running config:
 // TestReloadWithTemplates fails without that.
 func TestWhatCaddyDoes(t *testing.T) {
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["Date"] = nil
-		if r.URL.Path == "/breaks" {
-			w.WriteHeader(http.StatusNotFound)
-			_ = http.NewResponseController(w).Flush()
-			panic(http.ErrAbortHandler)
-		}
-	})
+	app := testcaddy.Backend(t, emptyOrBroken)
 	const intercept = "intercept {\n@gone status 410\nhandle_response @gone {\n"
 	const gone = "\n}\n}\n"
 	inErrorRoute := "handle_errors {\nheader X-Site yes\nOBSERVER\nrespond /other no\n}"
@@ -83,7 +76,7 @@ func TestWhatCaddyDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			observed := make(chan string, 1)
 			site := strings.ReplaceAll(tt.site, "OBSERVER", observer(t, observed))
-			s := testcaddy.StartQuiet(t, "http://a.test:0 {\n"+site+"\n}")
+			s := startSite(t, site)
 			s.Do(t, cmp.Or(tt.method, "GET"), "http://a.test/")
 			if got := <-observed; got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
@@ -92,11 +85,24 @@ func TestWhatCaddyDoes(t *testing.T) {
 	}
 }
 
+// emptyOrBroken is a backend that sends an empty response, or breaks off.
+func emptyOrBroken(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Date"] = nil
+	if r.URL.Path == "/breaks" {
+		w.WriteHeader(http.StatusNotFound)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // observer returns a directive that discards the response of the next handlers, and reports its status, the header
 // fields that changed, a panic with http.ErrAbortHandler, the variable unhandled, and the placeholder of intercept.
 func observer(t *testing.T, observed chan<- string) (directive string) {
 	return testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
-		d := &discarding{before: w.Header(), header: w.Header().Clone()}
+		d := &discarding{
+			before: w.Header(),
+			header: w.Header().Clone(),
+		}
 		defer func() {
 			if recover() == http.ErrAbortHandler {
 				d.seen += " panicked"
@@ -104,7 +110,8 @@ func observer(t *testing.T, observed chan<- string) (directive string) {
 			if caddyhttp.GetVar(r.Context(), "unhandled") == true {
 				d.seen += " unhandled"
 			}
-			if status, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Get("http.intercept.status_code"); ok {
+			placeholders := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+			if status, ok := placeholders.Get("http.intercept.status_code"); ok {
 				d.seen += fmt.Sprint(" intercepted:", status)
 			}
 			observed <- d.seen
@@ -136,5 +143,5 @@ func (w *discarding) WriteHeader(status int) {
 		}
 	}
 	slices.Sort(changed)
-	w.seen += fmt.Sprint("WriteHeader ", status) + strings.Join(changed, "")
+	w.seen += fmt.Sprintf("WriteHeader %d%s", status, strings.Join(changed, ""))
 }

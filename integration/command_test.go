@@ -23,25 +23,25 @@ import (
 // command returns a caddy command with its own home directory. It is killed when the test ends, or after a minute.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	return commandIn(t, t.TempDir(), args...)
+}
+
+// commandIn returns a caddy command that uses a folder for whatever it stores.
+func commandIn(t *testing.T, home string, args ...string) *exec.Cmd {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), runsAsCaddy+"=1", "GORACE=atexit_sleep_ms=0") // or with -race it exits after a second
-	setHome(cmd, home)
-	return cmd
-}
-
-// setHome has a command use a folder for whatever it stores.
-func setHome(cmd *exec.Cmd, dir string) {
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR"} {
-		cmd.Env = append(cmd.Env, name+"="+dir)
+		cmd.Env = append(cmd.Env, name+"="+home)
 	}
+	return cmd
 }
 
 // run runs a caddy command to its end. Its output may go elsewhere.
@@ -67,13 +67,14 @@ func prints(t *testing.T, cmd *exec.Cmd) (stdout string) {
 }
 
 // fails runs a caddy command that must fail and print only why.
-func fails(t *testing.T, cmd *exec.Cmd, why string) (stderr string) {
+func fails(t *testing.T, cmd *exec.Cmd, why string) {
 	t.Helper()
 	stdout, stderr, code := run(t, cmd)
-	if code != 1 || stdout != "" || !strings.Contains(stderr, why) || strings.ContainsAny(stderr, "\x1b\x00") {
+	hasFailed := code == 1 && stdout == ""
+	isPrintable := !strings.ContainsAny(stderr, "\x1b\x00")
+	if !hasFailed || !isPrintable || !strings.Contains(stderr, why) {
 		t.Fatalf("got the exit code %d, %q and\n%q\nwant 1 and %s", code, stdout, stderr, why)
 	}
-	return stderr
 }
 
 // running is a running caddy not-found.
@@ -90,23 +91,23 @@ func startNotFound(t *testing.T, flags ...string) *running {
 	r := &running{
 		addr:  "127.0.0.1:" + testcaddy.FreePort(t),
 		admin: "127.0.0.1:" + testcaddy.FreePort(t),
+		cmd:   command(t, "not-found"),
 	}
 	r.Client = testcaddy.HTTP11(t, r.addr)
-	r.cmd = command(t, append([]string{"not-found", "--listen", r.addr}, flags...)...)
+	r.cmd.Args = append(r.cmd.Args, "--listen="+r.addr)
+	r.cmd.Args = append(r.cmd.Args, flags...)
 	r.cmd.Env = append(r.cmd.Env, "CADDY_ADMIN="+r.admin)
 	r.log = startLogging(t, r.cmd)
-	// a mere listener may be another test that looks for a free port
-	eventually(t, "caddy not-found answers at "+r.addr, func() bool {
-		conn, err := net.Dial("tcp", r.addr)
-		if err != nil {
-			return false
-		}
-		defer conn.Close()
-		io.WriteString(conn, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n") // no handler sees it without a Host
-		answer, _ := io.ReadAll(conn)
-		return strings.HasPrefix(string(answer), "HTTP/1.1 400 ")
-	})
+	awaitLog(t, r.log, `"msg":"server running"`)
 	return r
+}
+
+// awaitLog waits until a log file has a text.
+func awaitLog(t *testing.T, file, text string) {
+	t.Helper()
+	eventually(t, "the log has "+text, func() bool {
+		return strings.Contains(readFile(t, file), text)
+	})
 }
 
 // startLogging starts a command that logs to a file, until the test ends.
@@ -142,17 +143,17 @@ func wantNoListener(t *testing.T, addr string) {
 func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := startNotFound(t)
-	for _, method := range []string{"GET", "POST"} {
-		for _, path := range []string{"/", "/docs/nothing?x=1", "/healthz", "/not_found/report"} {
-			url := "http://a.test" + path
-			s.Do(t, method, url, "X-Forwarded-Host: other.test").WantPage(t, method, url, "")
-		}
+	for _, path := range []string{"/", "/docs/nothing?x=1", "/healthz", "/not_found/report"} {
+		getPage(t, s.Client, "http://a.test"+path, "X-Forwarded-Host: other.test")
 	}
+	posted := s.Do(t, "POST", "http://a.test/x")
+	posted.WantPage(t, "POST", "http://a.test/x", "")
 	wantNoListener(t, s.admin) // without --report
-	if log := readFile(t, s.log); strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
+	log := readFile(t, s.log)
+	if strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
 		t.Errorf("without --access-log and --debug, it logs\n%s", log)
 	}
-	if files, err := os.ReadDir(s.cmd.Dir); err != nil || len(files) > 0 {
+	if files, err := os.ReadDir(s.cmd.Dir); len(files) > 0 {
 		t.Errorf("it left %v in its home directory, %v", files, err)
 	}
 }
@@ -164,19 +165,27 @@ func TestNotFoundCommandFlags(t *testing.T) {
 	s := startNotFound(t,
 		"--context-path=/app//", "--trusted-proxies=private_ranges", "--health-path=/healthz", "--report",
 		"--access-log", "--debug")
+	const health = "http://a.test/healthz"
 	res := s.Get(t, "http://a.test/x", "X-Forwarded-Host: www.example.com", "X-Forwarded-Proto: https")
 	res.WantPage(t, "GET", "https://www.example.com/x", "/app")
-	s.Get(t, "http://a.test/healthz").Want(t, http.StatusOK, "")
-	s.Do(t, "HEAD", "http://a.test/healthz").Want(t, http.StatusOK, "")
-	s.Do(t, "POST", "http://a.test/healthz").WantPage(t, "POST", "http://a.test/healthz", "/app")
-	s.Get(t, "http://a.test/healthz/x").WantPage(t, "GET", "http://a.test/healthz/x", "/app")
+	s.Get(t, health).Want(t, http.StatusOK, "")
+	s.Do(t, "HEAD", health).Want(t, http.StatusOK, "")
+	posted := s.Do(t, "POST", health)
+	posted.WantPage(t, "POST", health, "/app")
+	within := s.Get(t, health+"/x")
+	within.WantPage(t, "GET", health+"/x", "/app")
 
-	report := testcaddy.HTTP11(t, s.admin).Get(t, "http://"+s.admin+"/not_found/report").Content
-	if !strings.Contains(report, `"none":{"count":3,`) || !strings.Contains(report, `"path":"/x"`) {
-		t.Errorf("got the report %s", report)
-	}
-	for _, message := range []string{`"msg":"handled request"`, `"msg":"wrote the 404 page"`} {
-		eventually(t, "the log has "+message, func() bool { return strings.Contains(readFile(t, s.log), message) })
+	wantReported(t, s.admin, "3 404s since ", " www.example.com/x\n")
+	awaitLog(t, s.log, `"msg":"handled request"`)
+	awaitLog(t, s.log, `"msg":"wrote the 404 page"`)
+}
+
+// wantReported checks that the report at an admin API begins with a count, and has an address.
+func wantReported(t *testing.T, admin, count, address string) {
+	t.Helper()
+	stdout := prints(t, reportCommand(t, "--address", admin))
+	if !strings.HasPrefix(stdout, count) || !strings.Contains(stdout, address) {
+		t.Errorf("got\n%s\nwant %q and %q", stdout, count, address)
 	}
 }
 
@@ -187,11 +196,15 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	json := prints(t, command(t, "not-found", "export-template", "json"))
 	fails(t, command(t, "not-found", "export-template", "yaml"), `unknown format "yaml"; the formats are text, html, `)
 
+	json = strings.Replace(json, "footer", "from", 1)
 	ofHTML := testcaddy.TempFile(t, "a=404.html", html+"<hr>")
-	ofJSON := testcaddy.TempFile(t, "404.json", strings.Replace(json, "footer", "from", 1))
+	ofJSON := testcaddy.TempFile(t, "404.json", json)
 	s := startNotFound(t, "--template=json="+ofJSON, "--template="+ofHTML)
-	for format, want := range map[string]string{"html": "</html>\n<hr>", "json": `"from":"Powered by Caddy`} {
-		page := s.Get(t, "http://a.test/x", "Accept: application/"+format+", text/"+format).Content
+	for mediaType, want := range map[string]string{
+		"text/html":        "</html>\n<hr>",
+		"application/json": `"from":"Powered by Caddy`,
+	} {
+		page := s.Get(t, "http://a.test/x", "Accept: "+mediaType).Content
 		if !strings.Contains(page, want) {
 			t.Errorf("got\n%s\nwant %s in it", page, want)
 		}
@@ -202,45 +215,36 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 // would get a share of the first one's connections.
 func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	t.Parallel()
-	first := startNotFound(t, "--report")
+	tcp := startNotFound(t, "--report")
 	socket := shortDir(t) + "/s"
-	second := startNotFound(t, "--report", "--admin=unix/"+socket)
-	wantNoListener(t, second.admin) // but at the socket
-	for _, tt := range []struct {
-		flags   string
-		env     string // the default address of the admin API
-		at      string
-		instead string
-	}{
-		{env: first.admin, at: "admin: at " + first.admin, instead: "--admin localhost:2020 or --admin unix//run/not-found.sock"},
-		{flags: "--admin=" + first.admin, at: "admin: at " + first.admin, instead: "--admin localhost:2020"},
-		{
-			flags:   "--admin=unix/" + socket + "|0220",
-			at:      "admin: at unix/" + socket + "|0220",
-			instead: "--admin localhost:2020",
-		},
-		{flags: "--listen=" + first.addr, at: "listen: at " + first.addr, instead: "--listen :8081"},
-		{flags: "--listen=tcp/" + first.addr, at: "listen: at tcp/" + first.addr, instead: "--listen :8081"},
+	unix := startNotFound(t, "--report", "--admin=unix/"+socket)
+	wantNoListener(t, unix.admin) // but at the socket
+	const (
+		why        = ", something answers already, such as another Caddy; use another address, as in "
+		otherAdmin = why + "--admin localhost:2020 or --admin unix//run/not-found.sock"
+	)
+	for flag, want := range map[string]string{
+		"--report":                         "admin: at " + tcp.admin + otherAdmin, // the default
+		"--admin=unix/" + socket + "|0220": "admin: at unix/" + socket + "|0220" + otherAdmin,
+		"--listen=tcp/" + tcp.addr:         "listen: at tcp/" + tcp.addr + why + "--listen :8081",
 	} {
-		cmd := command(t, "not-found", "--listen=127.0.0.1:0", "--report")
-		cmd.Args = append(cmd.Args, strings.Fields(tt.flags)...)
-		cmd.Env = append(cmd.Env, "CADDY_ADMIN="+cmp.Or(tt.env, second.admin))
-		const why = ", something answers already, such as another Caddy; use another address, as in "
-		fails(t, cmd, tt.at+why+tt.instead)
+		cmd := command(t, "not-found", "--listen=127.0.0.1:0", "--report", flag)
+		cmd.Env = append(cmd.Env, "CADDY_ADMIN="+tcp.admin)
+		fails(t, cmd, want)
 	}
 
-	second.Get(t, "http://a.test/second")
-	wantReported(t, "unix/"+socket, "/second")
-	if err := second.cmd.Process.Kill(); err != nil { // which leaves the socket behind
+	getPage(t, unix.Client, "http://a.test/second")
+	wantReported(t, "unix/"+socket, "1 404 since ", " a.test/second\n")
+	if err := unix.cmd.Process.Kill(); err != nil { // which leaves the socket behind
 		t.Fatal(err)
 	}
-	_ = second.cmd.Wait()
+	_ = unix.cmd.Wait()
 	if _, err := os.Stat(socket); err != nil {
 		t.Fatal(err)
 	}
-	third := startNotFound(t, "--report", "--admin=unix/"+socket)
-	third.Get(t, "http://a.test/third")
-	wantReported(t, "unix/"+socket, "/third")
+	again := startNotFound(t, "--report", "--admin=unix/"+socket)
+	getPage(t, again.Client, "http://a.test/third")
+	wantReported(t, "unix/"+socket, "1 404 since ", " a.test/third\n")
 }
 
 // shortDir returns a new folder, whose path is short enough for that of a socket.
@@ -252,15 +256,6 @@ func shortDir(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
-}
-
-// wantReported checks that the report at an admin API has one path of a.test.
-func wantReported(t *testing.T, admin, path string) {
-	t.Helper()
-	stdout := prints(t, command(t, "not-found", "report", "--address", admin))
-	if !strings.HasPrefix(stdout, "1 404 since ") || !strings.Contains(stdout, " a.test"+path+"\n") {
-		t.Errorf("got\n%s\nwant the address a.test%s alone", stdout, path)
-	}
 }
 
 const (
@@ -276,7 +271,8 @@ func stall(t *testing.T, s *running, request string) *bufio.Reader {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(conn)
-	testcaddy.ReadResponse(t, r, "GET", "the first request").WantPage(t, "GET", "http://a.test/first", "")
+	first := testcaddy.ReadResponse(t, r, "GET", "the first request")
+	first.WantPage(t, "GET", "http://a.test/first", "")
 	return r
 }
 
@@ -285,7 +281,7 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 	s := startNotFound(t)
 	header := stall(t, s, stallsInHeader)
 	body := stall(t, s, stallsInBody)
-	s.Get(t, "http://a.test/another").WantPage(t, "GET", "http://a.test/another", "")
+	getPage(t, s.Client, "http://a.test/another")
 	page := testcaddy.ReadResponse(t, body, "POST", "the stalled request")
 	page.WantPage(t, "POST", "http://a.test/x", "")
 	if _, err := io.ReadAll(header); err != nil {
@@ -302,8 +298,9 @@ func TestNotFoundCommandEndsDespiteStalledClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.cmd.Wait()
+	took := time.Since(begin)
 	// the read timeout alone would end it after 10 seconds
-	if took := time.Since(begin); err != nil || took > 9*time.Second || took < time.Second {
+	if err != nil || took > 9*time.Second || took < time.Second {
 		t.Errorf("it ended after %s, %v, want about 5 seconds", took, err)
 	}
 }
@@ -311,15 +308,16 @@ func TestNotFoundCommandEndsDespiteStalledClients(t *testing.T) {
 // TestUpstreamOfTheExamples runs the command that examples/README.md has for an upstream.
 func TestUpstreamOfTheExamples(t *testing.T) {
 	t.Parallel()
-	pattern := regexp.MustCompile(`go run ./cmd/caddy (respond --listen )127.0.0.1:8081 (.+) '(.+)' '(.+)'`)
-	args := pattern.FindStringSubmatch(readFile(t, "../examples/README.md"))
+	const line = `go run ./cmd/caddy respond --listen 127.0.0.1:8081 --status (\d+) --header '(.+)' '(.+)'`
+	args := regexp.MustCompile(line).FindStringSubmatch(readFile(t, "../examples/README.md"))
 	if args == nil {
 		t.Fatal("the command is missing")
 	}
 	addr := "127.0.0.1:" + testcaddy.FreePort(t)
-	startLogging(t, command(t, append(strings.Fields(args[1]+addr+" "+args[2]), args[3:]...)...))
+	status, header, body := args[1], args[2], args[3]
+	startLogging(t, command(t, "respond", "--listen", addr, "--status", status, "--header", header, body))
 	awaitListener(t, "the upstream", addr)
-	res := testcaddy.HTTP11(t, addr).Get(t, "http://"+addr+"/x")
+	res := testcaddy.HTTP11(t, addr).Get(t, "http://a.test/x")
 	res.Want(t, http.StatusNotFound, "<h1>Nothing here</h1>")
 	res.WantHeader(t, "Content-Type", "text/html")
 }

@@ -5,7 +5,6 @@ package integration
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,13 +19,12 @@ func TestDocumentedCurlStartsOver(t *testing.T) {
 	s := startNotFound(t, "--report")
 	s.Get(t, "http://a.test/x")
 	dir := t.TempDir()
-	shell(t, dir, strings.Replace(line, "localhost:2019", s.admin, 1))
-	if before := readFile(t, filepath.Join(dir, "before.json")); !strings.Contains(before, `"path":"/x"`) {
+	here := strings.Replace(line, "localhost:2019", s.admin, 1)
+	shell(t, dir, here)
+	if before := readFile(t, dir+"/before.json"); !strings.Contains(before, `"path":"/x"`) {
 		t.Errorf("%s: got\n%s", line, before)
 	}
-	if after := prints(t, reportCommand(t, "--address", s.admin)); !strings.HasPrefix(after, "0 404s since ") {
-		t.Errorf("after %s: got\n%s", line, after)
-	}
+	wantReported(t, s.admin, "0 404s since ", "")
 }
 
 // TestDocumentedQuestions runs the lines that ask a binary for its version, and a site as a browser does.
@@ -50,8 +48,9 @@ func TestDocumentedQuestions(t *testing.T) {
 			t.Errorf("the documents have the lines %q, want two", lines)
 		}
 		for _, line := range lines {
-			if out := shell(t, t.TempDir(), here.Replace(line)); !strings.Contains(out, want) {
-				t.Errorf("%s: got\n%s", line, out)
+			output := shell(t, t.TempDir(), here.Replace(line))
+			if !strings.Contains(output, want) {
+				t.Errorf("%s: got\n%s", line, output)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -26,7 +25,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	inComment := regexp.MustCompile(`(?m)#.*?(\.\./[\w./-]*\w)`)
 	for _, file := range exampleFiles(t) {
-		for _, match := range inComment.FindAllStringSubmatch(readFile(t, file), -1) {
+		content := readFile(t, file)
+		for _, match := range inComment.FindAllStringSubmatch(content, -1) {
 			links[file] = append(links[file], match[1])
 		}
 	}
@@ -57,8 +57,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 	examples := readFile(t, "examples/README.md")
-	for _, folder := range glob(t, "examples/*") {
-		if filepath.Ext(folder) == "" && !strings.Contains(examples, "| ["+filepath.Base(folder)+"](") {
+	for _, file := range glob(t, "examples/*/*") {
+		folder := filepath.Base(filepath.Dir(file))
+		if !strings.Contains(examples, "| ["+folder+"](") {
 			t.Errorf("examples/README.md lacks %s", folder)
 		}
 	}
@@ -68,11 +69,13 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func headingsAndLinks(t *testing.T, file string) (headings, links []string) {
 	t.Helper()
 	source := []byte(readFile(t, file))
-	doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM))
+	doc := markdown.Parser().Parse(text.NewReader(source))
 	_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
 		switch n := n.(type) {
 		case *ast.Heading:
-			headings = append(headings, anchor(string(n.Lines().Value(source))))
+			heading := string(n.Lines().Value(source))
+			headings = append(headings, anchor(heading))
 		case *ast.Link:
 			links = append(links, string(n.Destination))
 		case *ast.Image:
@@ -91,7 +94,8 @@ func TestExamplesNameVersions(t *testing.T) {
 	versioned := regexp.MustCompile(`^[\w./-]+(:|@)v?\d[\w.-]*$`)
 	found := 0
 	for _, file := range exampleFiles(t) {
-		for _, match := range fetched.FindAllStringSubmatch(readFile(t, file), -1) {
+		content := readFile(t, file)
+		for _, match := range fetched.FindAllStringSubmatch(content, -1) {
 			found++
 			name := match[1] + match[2]
 			if name != "github.com/caddy-notfound/notfound=/src" && !versioned.MatchString(name) {
@@ -154,13 +158,8 @@ func readFile(t *testing.T, name string) string {
 
 // anchor returns the name that GitHub gives to a heading.
 func anchor(heading string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, heading)
+	name := strings.ReplaceAll(strings.ToLower(heading), " ", "-")
+	return notInAnchors.ReplaceAllString(name, "")
 }
+
+var notInAnchors = regexp.MustCompile(`[^\pL\p{Nd}_-]`)

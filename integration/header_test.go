@@ -17,7 +17,7 @@ import (
 
 // TestHeaderOfPage compares the whole header. docs/headers.md has the hash of the page's style.
 func TestHeaderOfPage(t *testing.T) {
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\n}")
+	s := startSite(t, "not_found")
 	res := s.Get(t, "http://a.test/x", "Accept: text/html")
 	policy := testcaddy.StylePolicy(t, res.Content)
 	want := http.Header{
@@ -38,14 +38,19 @@ func TestHeaderOfPage(t *testing.T) {
 	}
 }
 
+// ofTheirBody are fields that do not stay on a page.
+var ofTheirBody = []string{
+	"Alternates", "CDN-Cache-Control", "Content-Language", "Content-Security-Policy", "Digest", "ETag", "Edge-Control",
+	"Incremental", "Link", "MIME-Version", "Memento-Datetime", "No-Vary-Search", "OData-Version", "Preference-Applied",
+	"Repr-Digest", "Server", "Signature-Input", "SourceMap", "TCN", "Unencoded-Digest", "Use-As-Dictionary",
+	"X-Accel-Redirect", "X-LIGHTTPD-Send-File", "X-Reproxy-URL", "X-SourceMap",
+}
+
 // TestHeaderOfReplacedResponse replaces a response with fields that describe its body, and with others.
 func TestHeaderOfReplacedResponse(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
-		for _, field := range strings.Fields("Alternates CDN-Cache-Control Content-Language Digest ETag Edge-Control " +
-			"Incremental Link MIME-Version Memento-Datetime No-Vary-Search OData-Version Preference-Applied Repr-Digest Server " +
-			"Signature-Input SourceMap TCN Unencoded-Digest Use-As-Dictionary X-Accel-Redirect X-LIGHTTPD-Send-File " +
-			"X-Reproxy-URL X-SourceMap Content-Security-Policy") {
+		for _, field := range ofTheirBody {
 			h.Set(field, "theirs")
 		}
 		h.Set("Content-Type", "text/html; charset=latin1")
@@ -56,15 +61,12 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "theirs")
 	})
-	s := testcaddy.Start(t, `
-http://a.test:0 {
+	s := startSite(t, `
 	not_found
 	header X-Site yes
 	header Content-Security-Policy "default-src 'none'"
-	reverse_proxy `+app+`
-}`)
-	res := s.Get(t, "http://a.test/x")
-	res.WantPage(t, "GET", "http://a.test/x", "")
+	reverse_proxy `+app)
+	res := getPage(t, s.Client, "http://a.test/x")
 	want := http.Header{
 		"Cache-Control":           {"no-store"},
 		"Content-Length":          {fmt.Sprint(len(res.Content))},
@@ -103,7 +105,7 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		w.Header().Del("Server")
 		return next.ServeHTTP(w, r)
 	})
-	s := testcaddy.Start(t, "http://a.test:0 {\n"+strings.NewReplacer("WITHIN", within, "APP", app).Replace(`
+	site := strings.NewReplacer("WITHIN", within, "APP", app).Replace(`
 	header /sets/* Content-Security-Policy before
 	header /sets/* Content-Language before
 	header /sets/* Link before
@@ -141,8 +143,8 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 	}
 	handle {
 		reverse_proxy APP
-	}
-}`))
+	}`)
+	s := startSite(t, site)
 	for path, want := range map[string]struct {
 		own      string // Link, and the policy if it is not the page's
 		language string
@@ -159,7 +161,8 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			res := s.Get(t, "http://a.test"+path, "Accept: text/html")
-			res.WantHeader(t, "Content-Security-Policy", cmp.Or(want.own, testcaddy.StylePolicy(t, res.Content)))
+			policy := cmp.Or(want.own, testcaddy.StylePolicy(t, res.Content))
+			res.WantHeader(t, "Content-Security-Policy", policy)
 			res.WantHeader(t, "Content-Language", want.language)
 			res.WantHeader(t, "Link", want.own)
 			res.WantHeader(t, "Server", want.server)
@@ -170,37 +173,32 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 // TestPageDescribesItself writes the page where the header has fields of another body: a file's that an upstream hands
 // over to Caddy, or the site's.
 func TestPageDescribesItself(t *testing.T) {
-	fields := map[string]string{"Content-Encoding": "br", "Expires": "Sat, 21 Nov 2099 11:00:00 GMT", "X-Stays": "yes"}
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		for field, value := range fields {
-			w.Header().Set(field, value)
-		}
+	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "br")
+		w.Header().Set("Expires", "Sat, 21 Nov 2099 11:00:00 GMT")
+		w.Header().Set("X-Stays", "yes")
 		io.WriteString(w, "theirs")
 	})
-	handles := func(routes string) string {
-		return "reverse_proxy " + app + " {\nhandle_response {\ncopy_response_headers\n" + routes + "\n}\n}\n"
-	}
-	own := ""
-	for field, value := range fields {
-		own += fmt.Sprintf("header %s %q\n", field, value)
-	}
-	s, hosts := testcaddy.StartSites(t, "", map[string]string{
-		"an error":                   handles("error 404"),
-		"the end of the routes":      handles(""),
-		"not_found in the routes":    handles("not_found"),
-		"in handle_errors":           handles("error 404") + "handle_errors {\nnot_found\n}\n",
-		"a copy with another status": handles("copy_response 404"),
+	const own = "header {\nContent-Encoding br\nExpires \"Sat, 21 Nov 2099 11:00:00 GMT\"\nX-Stays yes\n}\n"
+	handOver := "reverse_proxy " + app + " {\nhandle_response {\ncopy_response_headers\n"
+	const end = "\n}\n}\n"
+	for name, site := range map[string]string{
+		"an error":                   handOver + "error 404" + end,
+		"the end of the routes":      handOver + end,
+		"in the routes":              handOver + "not_found" + end,
+		"in handle_errors":           handOver + "error 404" + end + "handle_errors {\nnot_found\n}\n",
+		"a copy with another status": handOver + "copy_response 404" + end,
 		"the site's own":             "handle {\n" + own + "error 404\n}",
-	})
-	for name, host := range hosts {
+	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			res := s.Get(t, "http://"+host+"/x")
-			res.WantPage(t, "GET", "http://"+host+"/x", "")
-			res.WantHeader(t, "Content-Encoding", "")
-			res.WantHeader(t, "Expires", "")
-			if res.Header.Get("X-Stays") != "yes" {
-				t.Errorf("the header is %v, want X-Stays in it", res.Header)
+			if !strings.HasPrefix(name, "in ") {
+				site = "not_found\n" + site
+			}
+			page := getPage(t, startSite(t, site).Client, "http://a.test/x")
+			page.WantHeader(t, "Content-Encoding", "")
+			page.WantHeader(t, "Expires", "")
+			if page.Header.Get("X-Stays") != "yes" {
+				t.Errorf("the header is %v, want X-Stays in it", page.Header)
 			}
 		})
 	}

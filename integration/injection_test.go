@@ -96,9 +96,11 @@ type rawRequest struct {
 // send asks for a format.
 func (r rawRequest) send(t *testing.T, s *testcaddy.Server, f testcaddy.Format) testcaddy.Response {
 	t.Helper()
+	const request = "%s %s HTTP/1.1\r\nHost: %s\r\nAccept: %s\r\nConnection: close\r\n%s\r\n"
 	method := cmp.Or(r.method, "GET")
-	return s.Only(t, method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAccept: %s\r\nConnection: close\r\n%s\r\n",
-		method, cmp.Or(r.target, "/x"), cmp.Or(r.host, "a.test"), f.MediaType, r.fields))
+	target := cmp.Or(r.target, "/x")
+	host := cmp.Or(r.host, "a.test")
+	return s.Only(t, method, fmt.Sprintf(request, method, target, host, f.MediaType, r.fields))
 }
 
 // TestNothingThatAClientSendsIsExecuted sends template actions and placeholders in every part of a request that a page
@@ -107,8 +109,8 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 	const secret = "a-secret-of-the-server"
 	t.Setenv("NOT_FOUND_TEST_SECRET", secret)
 	root := filepath.Dir(testcaddy.TempFile(t, "secret.txt", secret))
-	template := testcaddy.TempFile(t, "404.html",
-		`<p>{{.Placeholder "http.request.header.X-Evil"}}<p>{{.URI}} {{.Message}} {{.Footer}}`)
+	const page = `<p>{{.Placeholder "http.request.header.X-Evil"}}<p>{{.URI}} {{.Message}} {{.Footer}}`
+	template := testcaddy.TempFile(t, "404.html", page)
 	const (
 		fed   = "not_found {\ncontext_path /EVIL\nbase_url http://a.test/EVIL\nuri /EVIL?EVIL\nfooter EVIL\n}\n"
 		noFed = "not_found {\nuri /EVIL?EVIL\n}\n"
@@ -122,15 +124,18 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 		// templates executes these pages, but the client's parts, the address and the message, have no braces
 		"after templates":                      "route {\nTEMPLATES\n" + noFed + "}",
 		"after templates, in handle_errors":    "error 404\nhandle_errors {\nroute {\nTEMPLATES\nnot_found\n}\n}",
-		"after templates, in a response route": "TEMPLATES\nintercept {\nhandle_response {\nnot_found\n}\n}\nrespond gone 410",
+		"after templates, in a response route": "TEMPLATES\nintercept" + handleAll + "respond gone 410",
 
 		// the README warns of these
 		"unsafe, after templates in a route":          "route {\nTEMPLATES\n" + fed + "}",
 		"unsafe, in a block of a site with templates": "TEMPLATES\nhandle {\n" + fed + "}",
 	}
+	filled := strings.NewReplacer(
+		"EVIL", "{http.request.header.X-Evil}",
+		"TEMPLATES", "templates {\nroot "+root+"\n}",
+	)
 	for name, site := range sites {
-		site = strings.ReplaceAll(site, "EVIL", "{http.request.header.X-Evil}")
-		sites[name] = "vars secret " + secret + "\n" + strings.ReplaceAll(site, "TEMPLATES", "templates {\nroot "+root+"\n}")
+		sites[name] = "vars secret " + secret + "\n" + filled.Replace(site)
 	}
 	s, hosts := testcaddy.StartSites(t, "", sites)
 
@@ -146,16 +151,19 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 			isUnsafe := strings.HasPrefix(name, "unsafe")
 			leaks := false
 			for _, text := range texts {
-				target := "/" + strings.ReplaceAll(text, " ", "%20") + "?" + strings.ReplaceAll(text, " ", "+") +
-					"&x=" + url.QueryEscape(text)
-				fields := "X-Evil: " + text + "\r\nX-Secret: " + secret + "\r\n"
+				path := strings.ReplaceAll(text, " ", "%20")
+				request := rawRequest{
+					target: "/" + path + "?" + path + "&x=" + url.QueryEscape(text),
+					host:   host,
+					fields: "X-Evil: " + text + "\r\nX-Secret: " + secret + "\r\n",
+				}
 				for _, f := range testcaddy.Formats {
-					res := rawRequest{target: target, host: host, fields: fields}.send(t, s, f)
-					if strings.Contains(fmt.Sprint(res.Header, res.Content), secret) {
-						leaks = true
-						if !isUnsafe {
-							t.Errorf("%s as %s: got %s", text, f.Name, res.Content)
-						}
+					res := request.send(t, s, f)
+					got := fmt.Sprint(res.Header, res.Content)
+					hasSecret := strings.Contains(got, secret)
+					leaks = leaks || hasSecret
+					if hasSecret && !isUnsafe {
+						t.Errorf("%s as %s: got %s", text, f.Name, got)
 					}
 				}
 			}
@@ -176,26 +184,35 @@ func wantLikeHarmless(t testing.TB, f testcaddy.Format, page, harmless testcaddy
 		t.Errorf("got the header\n%s\nwant\n%s", header, want)
 	}
 	sniffed := http.DetectContentType([]byte(page.Content))
-	if f.Name != "html" && strings.HasPrefix(sniffed, "text/html") {
-		t.Errorf("the body looks like %s", sniffed)
-	}
-
 	if f.Name == "html" {
-		if got, want := skeleton(t, page.Content), skeleton(t, harmless.Content); got != want {
+		got := skeleton(t, page.Content)
+		if want := skeleton(t, harmless.Content); got != want {
 			t.Errorf("got the document\n%s\nwant\n%s", got, want)
 		}
+	} else if strings.HasPrefix(sniffed, "text/html") {
+		t.Errorf("the body looks like %s", sniffed)
 	}
 	got := testcaddy.FieldsOf(t, page)
-	if !strings.HasPrefix(got.Message, "No endpoint ") { // the option's, which is any line of text
-		if strings.ContainsFunc(got.Message, isControl) || !utf8.ValidString(got.Message) {
-			t.Errorf("got the message %q", got.Message)
-		}
-		got.Message = ""
+	shown := got.URI
+	if strings.HasPrefix(got.Message, "No endpoint ") { // else it is the option's, which is any line of text
+		shown += got.Message
 	}
-	isUnsafe := func(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"<>\{}`, c) }
-	if strings.ContainsFunc(got.URI+got.Message, isUnsafe) {
-		t.Errorf("got the address %q and the message %q", got.URI, got.Message)
+	if strings.ContainsFunc(shown, isUnsafe) {
+		t.Errorf("got the address and the message %q", shown)
 	}
+	if strings.ContainsFunc(got.Message, isControl) || !utf8.ValidString(got.Message) {
+		t.Errorf("got the message %q", got.Message)
+	}
+}
+
+// isUnsafe reports whether c is a character that an address on a page cannot have.
+func isUnsafe(c rune) bool {
+	return c < ' ' || c > '~' || strings.ContainsRune(`"<>\{}`, c)
+}
+
+// isControl reports whether c is a character that a header field cannot have.
+func isControl(c rune) bool {
+	return c < ' ' || c == '\x7f'
 }
 
 // skeleton returns an HTML document as a browser parses it, without text and without the values of titles and of links
@@ -242,7 +259,8 @@ var hostileTargets = []string{
 // hostileTexts are values that a placeholder may have, as from a decoded query.
 var hostileTexts = []string{
 	`<script>alert(1)</script>`, `"><svg onload=alert(1)>`, `' onmouseover='alert(1)`, `</footer><iframe src=//evil.test>`,
-	`</title></style></textarea>--><img src=x onerror=alert(1)>`, `<!--`, `--!><b>`, `]]><x/>`, `<?php ?>`, `<!DOCTYPE html><html>`,
+	`</title></style></textarea>--><img src=x onerror=alert(1)>`, `<!--`, `--!><b>`, `]]><x/>`, `<?php ?>`,
+	`<!DOCTYPE html><html>`,
 	`<base href=//evil.test>`, `<meta http-equiv=refresh content=0>`, `javascript:alert(1)`, `//evil.test/`,
 	`https://evil.test"><b>`,
 	`&lt;script&gt;&#60;b&#62;&lt`, `\u003cscript\u003e`, `%3Cscript%3E`, `{{.}}`, `","status":200,"x":"`,
@@ -252,6 +270,3 @@ var hostileTexts = []string{
 	"a\r\nSet-Cookie: evil=1\r\n\r\n<script>alert(1)</script>", "a\nX-Evil: 1", "\rX-Evil: 1", "\u0085X-Evil: 1",
 	"\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
 }
-
-// isControl reports whether c is a character that a header field cannot have.
-func isControl(c rune) bool { return c < ' ' || c == '\x7f' }

@@ -11,6 +11,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	_ "github.com/caddy-notfound/notfound" // registers the directive
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // TestMain runs the tests, or Caddy's main function where a test starts this program as caddy.
@@ -44,4 +45,26 @@ func eventually(t *testing.T, what string, is func() bool) {
 			t.Fatalf("waited 20 seconds, but it is false that %s", what)
 		}
 	}
+}
+
+// getPage asks for a URL, and checks that the response is the page as plain text.
+func getPage(t *testing.T, c *testcaddy.Client, url string, fields ...string) testcaddy.Response {
+	t.Helper()
+	res := c.Get(t, url, fields...)
+	res.WantPage(t, "GET", url, "")
+	return res
+}
+
+// writeFile writes a file, which becomes readable for every user.
+func writeFile(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startSite runs a Caddy with the site a.test until the test ends.
+func startSite(t *testing.T, directives string, options ...string) *testcaddy.Server {
+	t.Helper()
+	return testcaddy.Start(t, "http://a.test:0 {\n"+directives+"\n}", options...)
 }

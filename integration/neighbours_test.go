@@ -2,7 +2,6 @@ package integration
 
 import (
 	"net/http"
-	"path/filepath"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -47,48 +46,26 @@ func silent(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
 // TestAnswersWhenNothingElseDoes has nothing answer, a 404 error and a 404 response, with the handlers that may hide
 // which of them it is.
 func TestAnswersWhenNothingElseDoes(t *testing.T) {
-	root := "root " + filepath.Dir(testcaddy.TempFile(t, "file.txt", "a file")) + "\n"
+	root := "root " + t.TempDir() + "\n"
 	app := "reverse_proxy " + testcaddy.Backend(t, application)
 	buffers := "encode\n" + interceptNone + "templates\n"
-	tests := map[string]struct{ site, cause string }{
-		"nothing":             {"", "unanswered"},
-		"nothing in a block":  {"handle /other {\nrespond no\n}", "unanswered"},
-		"nothing in buffers":  {buffers, "unanswered"},
-		"a response route":    {app + handleAll, "unanswered"},
-		"intercept's":         {"intercept" + handleAll + "respond gone 410", "unanswered"},
-		"an error":            {"invoke broken", "error"},
-		"an error in buffers": {root + buffers + "file_server {\nprecompressed gzip\n}", "error"},
-		"try_files":           {root + "try_files {path} =404\nfile_server", "error"},
-		"a page":              {`respond "<h1>nope</h1>" 404`, "response"},
-		"a page in buffers":   {buffers + `respond "<h1>nope</h1>" 404`, "response"},
-		"an empty 404":        {"respond 404", "response"},
-	}
-	sites := make(map[string]string)
-	for name, tt := range tests {
-		sites[name] = tt.site
-	}
-	s, hosts := testcaddy.StartSites(t, "&(broken) {\nerror 404\n}\n", sites)
-	for name, tt := range tests {
+	for name, site := range map[string]string{
+		"nothing":             "",
+		"nothing in a block":  "handle /other {\nrespond no\n}",
+		"nothing in buffers":  buffers,
+		"a response route":    app + handleAll,
+		"intercept's":         "intercept" + handleAll + "respond gone 410",
+		"an error":            "error 404",
+		"an error in buffers": root + buffers + "file_server {\nprecompressed gzip\n}",
+		"try_files":           root + "try_files {path} =404\nfile_server",
+		"a page":              `respond "<h1>nope</h1>" 404`,
+		"a page in buffers":   buffers + `respond "<h1>nope</h1>" 404`,
+		"an empty 404":        "respond 404",
+	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			uri := "http://" + hosts[name] + "/docs/nothing?x=1"
-			res := s.Get(t, uri)
-			res.WantPage(t, "GET", uri, "")
-			res.WantHeader(t, "Content-Encoding", "")
-			entry := s.Logs.WaitForHost(t, "handled request", hosts[name], 1)[0]
-			if entry["cause"] != tt.cause {
-				t.Errorf("the access log has the cause %v, want %s", entry["cause"], tt.cause)
-			}
+			s := startSite(t, "not_found\n"+site)
+			page := getPage(t, s.Client, "http://a.test/docs/nothing?x=1")
+			page.WantHeader(t, "Content-Encoding", "")
 		})
 	}
-}
-
-// TestEmptyWriteSendsTheHeader has a handler answer with an empty write, and the site's deferred header wait for that.
-func TestEmptyWriteSendsTheHeader(t *testing.T) {
-	writesNothing := testcaddy.Directive(t, func(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
-		_, err := w.Write(nil)
-		return err
-	})
-	s := testcaddy.Start(t, "http://a.test:0 {\nheader >X-Deferred yes\nnot_found\n"+writesNothing+"\n}")
-	s.Get(t, "http://a.test/").WantHeader(t, "X-Deferred", "yes")
 }

@@ -14,9 +14,10 @@ func TestTemplate(t *testing.T) {
 	const lines = `<h1 title="{{.URI}}">{{.Heading}}</h1><p>{{.URI}}<p>{{.Status}} {{.Message}}<p>{{.Footer}}`
 	const script = "<script>var x = NAME</script>"
 	const fails = `{{if eq (.Placeholder "http.request.header.X-Fail") "yes"}}{{index .URI 99999}}{{end}}`
-	name := strings.NewReplacer("NAME", `{{.Placeholder "http.request.header.X-Name"}}`)
-	file := testcaddy.TempFile(t, "404.html", name.Replace(lines+"<p>NAME"+script+fails))
-	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found {\ntemplate "+file+"\ncontext_path /app\n}\n}")
+	const name = `{{.Placeholder "http.request.header.X-Name"}}`
+	template := strings.ReplaceAll(lines+"<p>NAME"+script+fails, "NAME", name)
+	file := testcaddy.TempFile(t, "404.html", template)
+	s := startSite(t, "not_found {\ntemplate "+file+"\ncontext_path /app\n}")
 
 	const hostile = `<b>"'& {{.URI}}`
 	res := s.Get(t, "http://a.test/x?y&z", "Accept: text/html", "X-Name: "+hostile)
@@ -34,7 +35,9 @@ func TestTemplate(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", res.Content, want)
 	}
 
-	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "/app") // has no template
+	text := s.Get(t, "http://a.test/x")
+	text.WantPage(t, "GET", "http://a.test/x", "/app") // has no template
 	builtIn := s.Get(t, "http://a.test/x", "Accept: text/html", "X-Fail: yes")
-	builtIn.WantHeader(t, "Content-Security-Policy", testcaddy.StylePolicy(t, builtIn.Content))
+	policy := testcaddy.StylePolicy(t, builtIn.Content)
+	builtIn.WantHeader(t, "Content-Security-Policy", policy)
 }

@@ -1,18 +1,15 @@
 package integration
 
 import (
-	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,8 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddy-notfound/notfound"
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -36,8 +31,9 @@ import (
 // stand-in says its port in the field From, which stays on a page, and does what the end of the path says.
 func TestRecipes(t *testing.T) {
 	promises := make(map[string]string)
-	for _, promise := range strings.Split(readFile(t, "testdata/recipes.txt"), "\n== ")[1:] {
-		name, lines, _ := strings.Cut(promise, "\n")
+	rows := strings.Split(readFile(t, "testdata/recipes.txt"), "\n== ")
+	for _, row := range rows[1:] {
+		name, lines, _ := strings.Cut(row, "\n")
 		promises[name] = lines
 	}
 	t.Setenv("OTEL_TRACES_EXPORTER", "none")
@@ -63,24 +59,24 @@ func recipes(t *testing.T) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
 	for _, file := range glob(t, "examples/*/Caddyfile") {
-		found[filepath.Base(filepath.Dir(file))] = readFile(t, file)
+		name := filepath.Base(filepath.Dir(file))
+		found[name] = readFile(t, file)
 	}
 	headingOrCode := regexp.MustCompile("(?ms)^#+ (.*?)\n|^ *```(.*?)\n(.*?)^ *```$")
 	for _, file := range documents(t) {
-		name := ""
-		n := 0 // of the Caddyfiles under a heading
-		for _, match := range headingOrCode.FindAllStringSubmatch(readFile(t, file), -1) {
+		content := readFile(t, file)
+		under := ""
+		for _, match := range headingOrCode.FindAllStringSubmatch(content, -1) {
 			heading, language, code := match[1], match[2], match[3]
-			switch {
-			case heading != "":
-				name = file + ": " + heading
-				n = 0
-			case language == "caddyfile" && n == 0:
+			if heading != "" {
+				under = file + ": " + heading
+			}
+			if language == "caddyfile" {
+				name := under
+				for n := 2; found[name] != ""; n++ {
+					name = fmt.Sprintf("%s, %d", under, n)
+				}
 				found[name] = code
-				n++
-			case language == "caddyfile":
-				n++
-				found[fmt.Sprintf("%s, %d", name, n)] = code
 			}
 		}
 	}
@@ -108,21 +104,18 @@ var clients = map[string]http.Header{
 
 // perform has a recipe at work, and does what the lines of its row say.
 func perform(t *testing.T, caddyfile, row string) {
-	var lines, swap, down []string
+	var lines, down []string
 	for line := range strings.Lines(row) {
 		line = strings.TrimSpace(line)
-		word, rest, _ := strings.Cut(line, " ")
-		switch word {
-		case "swap":
-			swap = strings.Fields(rest)
-		case "down":
-			down = strings.Fields(rest)
-		case "":
-		default:
+		ports, isDown := strings.CutPrefix(line, "down ")
+		switch {
+		case isDown:
+			down = strings.Fields(ports)
+		case line != "":
 			lines = append(lines, line)
 		}
 	}
-	s := stage(t, strings.NewReplacer(swap...).Replace(caddyfile), down)
+	s := stage(t, caddyfile, down)
 	for _, line := range lines {
 		asked, want, ok := strings.Cut(line, " → ")
 		if !ok {
@@ -131,19 +124,21 @@ func perform(t *testing.T, caddyfile, row string) {
 		}
 		words := strings.Split(asked, " | ")
 		what, of, _ := strings.Cut(words[0], " ")
-		isPlain := len(words) > 1
 		got := ""
 		switch what {
 		case "report":
-			got = s.report(t, want)
+			got = s.report(want)
 		case "log":
-			host, field, _ := strings.Cut(of, " ")
 			want = withFields(want, s.last)
-			got = s.logged(t, host, field, len(strings.Split(want, ", ")))
+			entries := strings.Count(want, ", ") + 1
+			got = s.logged(t, of, entries)
 		case "replaced", "kept", "added":
-			got = countByClient(s.replaced(t, of, isPlain), s.replaced(t, "localhost:1", isPlain), what)
+			isPlain := len(words) > 1
+			ofRecipe := s.replaced(t, of, isPlain)
+			ofBare := s.replaced(t, "localhost:1", isPlain)
+			got = countByClient(ofRecipe, ofBare, what)
 		default:
-			s.expect(t, asked, words, want)
+			s.expect(t, words, want)
 			continue
 		}
 		if got != want {
@@ -154,7 +149,7 @@ func perform(t *testing.T, caddyfile, row string) {
 
 // expect sends a request, and compares the response with the parts that it has to have, and those that it must not
 // have.
-func (s *staged) expect(t *testing.T, asked string, words []string, want string) {
+func (s *staged) expect(t *testing.T, words []string, want string) {
 	t.Helper()
 	method, url, ok := strings.Cut(words[0], " ")
 	if !ok {
@@ -170,11 +165,12 @@ func (s *staged) expect(t *testing.T, asked string, words []string, want string)
 		maps.Copy(header, clients[word])
 	}
 	s.last = s.ask(t, method, url, header)
-	if rest, ok := strings.CutPrefix(want, "page"); ok {
+	if rest, isPage := strings.CutPrefix(want, "page"); isPage {
 		want = "404 text/plain & HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: " + url + "\n" + rest
 	}
 
-	mediaType, _, _ := strings.Cut(s.last.Header.Get("Content-Type"), ";")
+	contentType := s.last.Header.Get("Content-Type")
+	mediaType, _, _ := strings.Cut(contentType, ";")
 	got := fmt.Sprintln(s.last.StatusCode, mediaType)
 	for field, values := range s.last.Header {
 		got += field + ": " + strings.Join(values, ", ") + "\n"
@@ -187,16 +183,17 @@ func (s *staged) expect(t *testing.T, asked string, words []string, want string)
 		isWanted = isWanted && strings.Contains(got, part) != isUnwanted
 	}
 	if !isWanted {
-		t.Errorf("%s: got\n%.900s\nwant %s", asked, got, strings.Join(parts, " & "))
+		t.Errorf("%q: got\n%.900s\nwant %q", words, got, parts)
 	}
 }
 
-// logged returns the values that a field has in the access log of a host, once there are n.
-func (s *staged) logged(t *testing.T, host, field string, n int) string {
+// logged returns the values in the access log, once there are n, of a host and a field of its entries.
+func (s *staged) logged(t *testing.T, of string, n int) string {
 	t.Helper()
+	host, field, _ := strings.Cut(of, " ")
 	var values []string
-	for _, e := range s.logs.WaitForHost(t, "handled request", host, n) {
-		value, _ := e[field].(string)
+	for _, entry := range s.logs.WaitForHost(t, "handled request", host, n) {
+		value, _ := entry[field].(string)
 		values = append(values, cmp.Or(value, "-"))
 	}
 	return strings.Join(values, ", ")
@@ -223,7 +220,18 @@ type staged struct {
 	down      []string          // the ports of upstreams that do not run
 }
 
-// stage runs a recipe, and beside it a bare not_found on port 1. Addresses, folders and TLS are those of the test,
+// bareSite is not_found alone, to compare a recipe with.
+const bareSite = "\nhttp://:1 {\n\tnot_found\n\treverse_proxy 127.0.0.1:2\n}\n"
+
+// decode reads JSON.
+func decode(t *testing.T, content []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(content, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stage runs a recipe, and beside it the bare site. Addresses, folders and TLS are those of the test,
 // the rest of the config is as it is written.
 func stage(t *testing.T, caddyfile string, down []string) *staged {
 	t.Helper()
@@ -235,20 +243,18 @@ func stage(t *testing.T, caddyfile string, down []string) *staged {
 		down:      down,
 	}
 	var config map[string]any
-	base := testcaddy.Adapt(t, testcaddy.Caddyfile("", "log default {\n"+s.logs.Output+"\n}"))
-	recipe := testcaddy.Adapt(t, caddyfile+"\nhttp://:1 {\n\tnot_found\n\treverse_proxy 127.0.0.1:2\n}\n")
-	if err := errors.Join(json.Unmarshal(base, &config), json.Unmarshal(recipe, &config)); err != nil {
-		t.Fatal(err)
-	}
+	base := testcaddy.Caddyfile("", "log default {\n"+s.logs.Output+"\n}")
+	decode(t, testcaddy.Adapt(t, base), &config)
+	decode(t, testcaddy.Adapt(t, caddyfile+bareSite), &config)
 	apps := config["apps"].(map[string]any)
 	delete(apps, "tls")
 	delete(apps, "pki")
-	walk(config, func(object map[string]any) { s.replaceIn(t, object) })
+	s.replaceIn(t, config)
 	encoded, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serveReport(t, http.MethodDelete)
+	report.Missed.Take()
 	testcaddy.StartConfig(t, encoded)
 	s.client = testcaddy.HTTP11(t, "")
 	s.client.HTTP.Transport.(*http.Transport).DialContext = s.dial
@@ -264,9 +270,15 @@ func (s *staged) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return new(net.Dialer).DialContext(ctx, network, s.listeners[port])
 }
 
-// replaceIn replaces what an object of the config has of the world outside.
-func (s *staged) replaceIn(t *testing.T, object map[string]any) {
+// replaceIn replaces what a part of the config has of the world outside.
+func (s *staged) replaceIn(t *testing.T, part any) {
 	t.Helper()
+	if list, ok := part.([]any); ok {
+		for _, child := range list {
+			s.replaceIn(t, child)
+		}
+	}
+	object, _ := part.(map[string]any)
 	if listen, ok := object["listen"].([]any); ok {
 		delete(object, "tls_connection_policies")
 		object["automatic_https"] = map[string]any{"disable": true}
@@ -274,16 +286,9 @@ func (s *staged) replaceIn(t *testing.T, object map[string]any) {
 		s.listeners[port] = "127.0.0.1:" + testcaddy.FreePort(t)
 		listen[0] = s.listeners[port]
 	}
-	if root, ok := object["root"].(string); ok && filepath.IsAbs(root) {
-		folder := filepath.Join(s.folders, root)
-		object["root"] = folder
-		for _, name := range []string{"index.html", "index.php", "hello.txt", "assets/app.js"} {
-			file := filepath.Join(folder, name)
-			_ = os.MkdirAll(filepath.Dir(file), 0o700)
-			if err := os.WriteFile(file, []byte(root+" has "+name), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+	root, _ := object["root"].(string)
+	if filepath.IsAbs(root) {
+		object["root"] = s.folder(t, root)
 	}
 	templates, _ := object["template"].(map[string]any)
 	for format, file := range templates {
@@ -292,11 +297,29 @@ func (s *staged) replaceIn(t *testing.T, object map[string]any) {
 		}
 	}
 	transport, _ := object["transport"].(map[string]any)
+	isFastCGI := transport["protocol"] == "fastcgi"
 	upstreams, _ := object["upstreams"].([]any)
 	for _, each := range upstreams {
 		upstream := each.(map[string]any)
-		upstream["dial"] = s.standIn(t, upstream["dial"].(string), transport["protocol"] == "fastcgi")
+		dial := upstream["dial"].(string)
+		upstream["dial"] = s.standIn(t, dial, isFastCGI)
 	}
+	for _, child := range object {
+		s.replaceIn(t, child)
+	}
+}
+
+// folder returns a folder with some files, in place of one that a recipe serves.
+func (s *staged) folder(t *testing.T, root string) (folder string) {
+	t.Helper()
+	folder = filepath.Join(s.folders, root)
+	if err := os.MkdirAll(folder+"/assets", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"index.html", "index.php", "hello.txt", "assets/app.js"} {
+		writeFile(t, folder+"/"+name, root+" has "+name)
+	}
+	return folder
 }
 
 // standIn returns the address of the stand-in for an upstream.
@@ -318,21 +341,6 @@ func (s *staged) standIn(t *testing.T, upstream string, isFastCGI bool) (addr st
 	return addr
 }
 
-// walk calls a function for each object of a JSON document.
-func walk(v any, visit func(map[string]any)) {
-	switch v := v.(type) {
-	case map[string]any:
-		visit(v)
-		for _, child := range v {
-			walk(child, visit)
-		}
-	case []any:
-		for _, child := range v {
-			walk(child, visit)
-		}
-	}
-}
-
 // theirFields are those of 404s that are not only HTML, by the last segment of the path.
 var theirFields = map[string]http.Header{
 	"empty":           {"Content-Type": nil},
@@ -350,17 +358,20 @@ var theirFields = map[string]http.Header{
 // own.
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if i, err := strconv.Atoi(r.Header.Get("X-Recorded")); err == nil {
+		recorded := r.Header.Get("X-Recorded")
+		if i, err := strconv.Atoi(recorded); err == nil {
 			testcaddy.Recordings()[i].Replay(w)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
-		kind, _, _ := strings.Cut(path.Base(r.URL.Path), ".")
+		last := path.Base(r.URL.Path)
+		kind, _, _ := strings.Cut(last, ".")
 		w.Header().Set("From", name)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		maps.Copy(w.Header(), theirFields[kind])
 		content := name + " lacks " + r.URL.Path
 		status := http.StatusNotFound
+		var body io.Writer = w
 		switch kind {
 		case "ok", "index", "healthz":
 			content = name + " has " + r.URL.Path
@@ -373,20 +384,14 @@ func standIn(name string) http.HandlerFunc {
 			content = `{"error":"` + content + `"}`
 			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 				w.Header().Set("Content-Encoding", "gzip")
-				content = compressed(content)
+				compressing := gzip.NewWriter(w)
+				defer compressing.Close()
+				body = compressing
 			}
 		}
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, content)
+		_, _ = io.WriteString(body, content)
 	}
-}
-
-func compressed(text string) string {
-	var b strings.Builder
-	z := gzip.NewWriter(&b)
-	_, _ = io.WriteString(z, text)
-	_ = z.Close()
-	return b.String()
 }
 
 func (s *staged) ask(t *testing.T, method, url string, header http.Header) testcaddy.Response {
@@ -399,34 +404,18 @@ func (s *staged) ask(t *testing.T, method, url string, header http.Header) testc
 	return s.client.Send(t, req)
 }
 
-// serveReport asks for the report as the admin API has it.
-func (s *staged) serveReport(t *testing.T, method string) (r report.Report) {
-	t.Helper()
-	module, err := caddy.GetModule("admin.api.not_found")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec := httptest.NewRecorder()
-	route := module.New().(caddy.AdminRouter).Routes()[0]
-	_ = route.Handler.ServeHTTP(rec, httptest.NewRequest(method, "/not_found/report", nil))
-	if rec.Body.Len() > 0 { // else no handler has reported yet
-		if err := json.Unmarshal(rec.Body.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return r
-}
-
 // report returns what was counted, once it is what it has to be, or nothing more comes.
-func (s *staged) report(t *testing.T, want string) (got string) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); got != want && time.Now().Before(deadline); {
-		var counted []string
-		for _, a := range s.serveReport(t, http.MethodGet).Addresses {
-			counted = append(counted, a.Host+a.Path+" "+a.Outcomes.String())
+func (s *staged) report(want string) (got string) {
+	deadline := time.Now().Add(10 * time.Second)
+	for got != want && time.Now().Before(deadline) {
+		counted, _ := report.Missed.Snapshot()
+		var lines []string
+		for _, a := range counted.Addresses {
+			line := fmt.Sprintf("%s%s %s", a.Host, a.Path, a.Outcomes)
+			lines = append(lines, line)
 		}
-		slices.Sort(counted)
-		got = strings.Join(counted, ", ")
+		slices.Sort(lines)
+		got = strings.Join(lines, ", ")
 	}
 	return got
 }
@@ -439,11 +428,10 @@ func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []boo
 		header := http.Header{"Accept-Encoding": {"identity"}} // or reverse_proxy decompresses what only says that it is
 		maps.Copy(header, r.Request)
 		header.Set("X-Recorded", strconv.Itoa(i))
-		delete(header, "Content-Length")
-		delete(header, "Keep-Alive")
-		if plain {
-			maps.DeleteFunc(header, func(field string, _ []string) bool { return strings.HasPrefix(field, "Sec-") })
-		}
+		maps.DeleteFunc(header, func(field string, _ []string) bool {
+			isOfConnection := field == "Content-Length" || field == "Keep-Alive"
+			return isOfConnection || plain && strings.HasPrefix(field, "Sec-")
+		})
 		res := s.ask(t, r.Method, "http://"+host+r.Target, header)
 		if res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s %s: got %s", r.Application, r.Target, res.Status)
@@ -465,7 +453,9 @@ func countByClient(replaced, baseline []bool, what string) string {
 			"added":    replaced[i] && !baseline[i],
 		}
 		if counts[what] {
-			n[firstWord.FindString(r.Application)+"/"+firstWord.FindString(r.Client)]++
+			application := firstWord.FindString(r.Application)
+			client := firstWord.FindString(r.Client)
+			n[application+"/"+client]++
 		}
 	}
 	var counts []string
@@ -478,18 +468,17 @@ func countByClient(replaced, baseline []bool, what string) string {
 // TestJSONExampleIsItsCaddyfile compares the two, and looks for every option.
 func TestJSONExampleIsItsCaddyfile(t *testing.T) {
 	t.Chdir("..")
-	config := []byte(readFile(t, "examples/json/caddy.json"))
+	config := readFile(t, "examples/json/caddy.json")
 	adapted := testcaddy.Adapt(t, readFile(t, "examples/json/Caddyfile"))
 	var got, want any
-	if err := errors.Join(json.Unmarshal(config, &got), json.Unmarshal(adapted, &want)); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, []byte(config), &got)
+	decode(t, adapted, &want)
 	if !reflect.DeepEqual(got, want) {
 		t.Error("caddy.json is not what its Caddyfile is adapted to; write it again with caddy adapt --pretty")
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[notfound.Handler]()) {
 		key, _, hasKey := strings.Cut(field.Tag.Get("json"), ",")
-		if hasKey && !bytes.Contains(config, []byte(`"`+key+`":`)) {
+		if hasKey && !strings.Contains(config, `"`+key+`":`) {
 			t.Errorf("caddy.json lacks the option %s", key)
 		}
 	}

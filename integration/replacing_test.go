@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,29 +25,33 @@ func TestReplacesOverEveryProtocol(t *testing.T) {
 		"within.test": "not_found\n" + handlers + app,
 	}
 	_, clients := testcaddy.StartAllProtocols(t, sites)
-	t.Run("clients", func(t *testing.T) { // before the goroutines are checked
-		for _, c := range clients {
-			for host := range sites {
-				t.Run(c.Name+" "+host, func(t *testing.T) {
-					t.Parallel()
-					for _, path := range []string{
-						"/length", "/gzip", "/trailers", "/both-trailers", "/none", "/missing-type", "/early-hints", "/endless",
-						"/breaks",
-					} {
-						uri := c.Scheme + "://" + host + path
-						wantPageInstead(t, c, "GET", uri)
-						wantPageInstead(t, c, "HEAD", uri)
-						if path != "/breaks" { // the proxy does not retry a POST on a closed connection
-							wantPageInstead(t, c, "POST", uri)
-						}
-						if t.Failed() {
-							t.Fatalf("at %s", path)
-						}
-					}
-				})
-			}
+	for _, c := range clients {
+		for host := range sites {
+			site := c.Scheme + "://" + host
+			t.Run(c.Name+" "+site, func(t *testing.T) {
+				t.Parallel()
+				wantPagesInstead(t, c, site)
+			})
 		}
-	})
+	}
+}
+
+// wantPagesInstead asks a site for every kind of 404 page.
+func wantPagesInstead(t *testing.T, c *testcaddy.Client, site string) {
+	t.Helper()
+	for _, path := range []string{
+		"/length", "/gzip", "/trailers", "/both-trailers", "/none", "/missing-type", "/early-hints", "/endless",
+		"/breaks",
+	} {
+		wantPageInstead(t, c, "GET", site+path)
+		wantPageInstead(t, c, "HEAD", site+path)
+		if path != "/breaks" { // the proxy does not retry a POST on a closed connection
+			wantPageInstead(t, c, "POST", site+path)
+		}
+		if t.Failed() {
+			t.Fatalf("at %s", path)
+		}
+	}
 }
 
 // wantPageInstead checks that a client gets the page in one piece, without trailers and without fields of another
@@ -55,78 +60,90 @@ func wantPageInstead(t *testing.T, c *testcaddy.Client, method, uri string) {
 	t.Helper()
 	res := c.Do(t, method, uri, "Range: bytes=0-1", "Accept-Encoding: gzip")
 	if method == http.MethodHead {
+		page := testcaddy.TextPage("GET", uri, "")
 		res.Want(t, http.StatusNotFound, "")
-		res.WantHeader(t, "Content-Length", fmt.Sprint(len(testcaddy.TextPage("GET", uri, ""))))
+		res.WantHeader(t, "Content-Length", strconv.Itoa(len(page)))
 	} else {
 		res.WantPage(t, method, uri, "")
 	}
 	if len(res.Trailer) > 0 || len(res.TransferEncoding) > 0 {
 		t.Errorf("got the trailers %v and the transfer encoding %v", res.Trailer, res.TransferEncoding)
 	}
-	for _, field := range []string{"Trailer", "X-Announced", "X-Unannounced", "Content-Encoding", "Etag"} {
-		res.WantHeader(t, field, "")
+	for field, want := range map[string]string{
+		"Trailer":          "",
+		"X-Announced":      "",
+		"X-Unannounced":    "",
+		"Content-Encoding": "",
+		"Etag":             "",
+		"Content-Type":     "text/plain; charset=utf-8",
+		"Server":           "Caddy",
+		"Set-Cookie":       "a=1",
+	} {
+		res.WantHeader(t, field, want)
 	}
-	res.WantHeader(t, "Content-Type", "text/plain; charset=utf-8")
-	res.WantHeader(t, "Server", "Caddy")
-	res.WantHeader(t, "Set-Cookie", "a=1")
 }
 
-// TestOldBodyIsReadToItsLimits has bodies at and past the limits of draining. Past a limit, the page comes with the
-// next write, and that costs a warning of reverse_proxy's. The client's connection goes on.
+// TestOldBodyIsReadToItsLimits has a body at the limit of draining, and bodies that do not end in time: for them, the
+// page comes with the next write or at the read_timeout, and that costs a warning of reverse_proxy's. The client's
+// connection goes on.
 func TestOldBodyIsReadToItsLimits(t *testing.T) {
-	const limit = 256 << 10
-	cases := map[string]struct {
-		write    func(w http.ResponseWriter, r *http.Request) // the body
-		warnings int
-	}{
-		"the limit": {
-			write: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.CopyN(w, testcaddy.Endless{}, limit) },
-		},
-		"a byte more": {
-			write: func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.CopyN(w, testcaddy.Endless{}, limit+1)
-				waitForEnd(w, r)
-			},
-			warnings: 1,
-		},
-		"trickles": {
-			write: func(w http.ResponseWriter, r *http.Request) {
-				for r.Context().Err() == nil {
-					_, _ = io.WriteString(w, "x")
-					_ = http.NewResponseController(w).Flush()
-					time.Sleep(50 * time.Millisecond)
-				}
-			},
-			warnings: 1,
-		},
-		"stalls": {write: waitForEnd, warnings: 1}, // until read_timeout
+	app := testcaddy.Backend(t, slowPage)
+	s := testcaddy.Start(t, `
+http://:0 {
+	log
+	not_found
+	reverse_proxy `+app+` {
+		transport http {
+			read_timeout 3s
+		}
 	}
-	sites := make(map[string]string)
-	for name, tt := range cases {
-		app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/next" {
-				return
-			}
-			w.Header().Set("Content-Type", "text/html")
-			w.WriteHeader(http.StatusNotFound)
-			tt.write(w, r)
-		})
-		sites[name] = "reverse_proxy " + app + " {\ntransport http {\nread_timeout 3s\n}\n}"
-	}
-	s, hosts := testcaddy.StartSites(t, "", sites)
-	for name, tt := range cases {
-		t.Run(name, func(t *testing.T) {
+}`)
+	for host, warnings := range map[string]int{
+		"limit.test":    0,
+		"past.test":     1,
+		"trickles.test": 1,
+		"stalls.test":   1,
+	} {
+		t.Run(host, func(t *testing.T) {
 			t.Parallel()
 			conn := s.Connect(t)
-			fmt.Fprintf(conn, "GET /x HTTP/1.1\r\nHost: %s\r\n\r\nGET /next HTTP/1.1\r\nHost: %[1]s\r\n\r\n", hosts[name])
+			const requests = "GET /x HTTP/1.1\r\nHost: %[1]s\r\n\r\nGET /next HTTP/1.1\r\nHost: %[1]s\r\n\r\n"
+			fmt.Fprintf(conn, requests, host)
 			r := bufio.NewReader(conn)
-			testcaddy.ReadResponse(t, r, "GET", "/x").WantPage(t, "GET", "http://"+hosts[name]+"/x", "")
-			testcaddy.ReadResponse(t, r, "GET", "/next").Want(t, http.StatusOK, "")
-			s.Logs.WaitForHost(t, "handled request", hosts[name], 2)
-			if got := warningsAbout(t, s, hosts[name]); len(got) != tt.warnings {
-				t.Errorf("got the warnings %v, want %d", got, tt.warnings)
+			page := testcaddy.ReadResponse(t, r, "GET", "/x")
+			page.WantPage(t, "GET", "http://"+host+"/x", "")
+			next := testcaddy.ReadResponse(t, r, "GET", "/next")
+			next.Want(t, http.StatusOK, "")
+			s.Logs.WaitForHost(t, "handled request", host, 2)
+			if got := warningsAbout(t, s, host); len(got) != warnings {
+				t.Errorf("got the warnings %v, want %d", got, warnings)
 			}
 		})
+	}
+}
+
+// slowPage is a backend with 404 pages, whose bodies are as the host says.
+func slowPage(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/next" {
+		return
+	}
+	const limit = 256 << 10
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(http.StatusNotFound)
+	switch r.Host {
+	case "limit.test":
+		_, _ = io.CopyN(w, testcaddy.Endless{}, limit)
+	case "past.test":
+		_, _ = io.CopyN(w, testcaddy.Endless{}, limit+1)
+		waitForEnd(w, r)
+	case "trickles.test":
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(50 * time.Millisecond)
+		}
+	case "stalls.test":
+		waitForEnd(w, r)
 	}
 }
 
@@ -140,7 +157,8 @@ func waitForEnd(w http.ResponseWriter, r *http.Request) {
 func warningsAbout(t *testing.T, s *testcaddy.Server, host string) []testcaddy.Entry {
 	t.Helper()
 	return s.Logs.Select(t, func(e testcaddy.Entry) bool {
-		isHandlers := strings.HasPrefix(fmt.Sprint(e["logger"]), "http.handlers")
-		return isHandlers && e["level"] != "debug" && e.Host() == host
+		logger := fmt.Sprint(e["logger"])
+		isWarning := strings.HasPrefix(logger, "http.handlers") && e["level"] != "debug"
+		return isWarning && e.Host() == host
 	})
 }

@@ -12,7 +12,10 @@ import (
 )
 
 func reportCommand(t *testing.T, flags ...string) *exec.Cmd {
-	return command(t, append([]string{"not-found", "report"}, flags...)...)
+	t.Helper()
+	cmd := command(t, "not-found", "report")
+	cmd.Args = append(cmd.Args, flags...)
+	return cmd
 }
 
 // TestReportCommand prints the report of the Caddy that runs in this process.
@@ -22,28 +25,29 @@ func TestReportCommand(t *testing.T) {
 		s.miss(t, "GET", "http://a.test/"+strconv.Itoa(i))
 	}
 	config := testcaddy.TempFile(t, "Caddyfile", "{\nadmin "+s.admin+"\n}\n")
-	atDefault := reportCommand(t)
-	atDefault.Env = append(atDefault.Env, "CADDY_ADMIN="+s.admin)
-	for _, tt := range []struct {
-		cmd  *exec.Cmd
-		rows int
-	}{
-		{cmd: atDefault, rows: 20},
-		{cmd: reportCommand(t, "--address=tcp/"+s.admin, "--limit=0"), rows: 30},
-		{cmd: reportCommand(t, "-c", config, "-a", "caddyfile", "--link=none", "-n", "1"), rows: 1},
-		{cmd: reportCommand(t, "--address="+s.admin, "--why=error"), rows: 0},
+	for flags, rows := range map[string]int{
+		"":                                   20, // at the default address
+		"--limit=0 --address=tcp/" + s.admin: 30,
+		"-c " + config + " -a caddyfile --link=none -n 1": 1,
+		"--why=error --address=" + s.admin:                0,
 	} {
-		stdout := prints(t, tt.cmd)
-		if !strings.HasPrefix(stdout, "30 404s ") || strings.Count(stdout, "  a.test/") != tt.rows {
-			t.Errorf("%s: got\n%s\nwant %d addresses", tt.cmd, stdout, tt.rows)
+		cmd := reportCommand(t, strings.Fields(flags)...)
+		if flags == "" {
+			cmd.Env = append(cmd.Env, "CADDY_ADMIN="+s.admin)
+		}
+		stdout := prints(t, cmd)
+		if !strings.HasPrefix(stdout, "30 404s ") || strings.Count(stdout, "  a.test/") != rows {
+			t.Errorf("%s: got\n%s\nwant %d addresses", flags, stdout, rows)
 		}
 	}
 
 	var want bytes.Buffer
-	if err := json.Indent(&want, []byte(s.ask(t, "GET").Content), "", "\t"); err != nil {
+	served := s.ask(t, "GET").Content
+	if err := json.Indent(&want, []byte(served), "", "\t"); err != nil {
 		t.Fatal(err)
 	}
-	if got := prints(t, reportCommand(t, "--address", s.admin, "--json")); got != want.String() {
+	got := prints(t, reportCommand(t, "--address", s.admin, "--json"))
+	if got != want.String() {
 		t.Errorf("got\n%s\nwant the whole report\n%s", got, want.String())
 	}
 }

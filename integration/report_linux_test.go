@@ -3,19 +3,14 @@ package integration
 import (
 	"net"
 	"os"
-	"path/filepath"
-	"syscall"
 	"testing"
 )
 
 // TestUnixSocketOfAnotherUser asks at a Unix socket in a folder that the user may not enter. Root may enter every
 // folder, so the command runs as another user then.
 func TestUnixSocketOfAnotherUser(t *testing.T) {
-	dir, err := os.MkdirTemp("", "") // a socket's path has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "s")
+	dir := shortDir(t)
+	socket := dir + "/s"
 	ln, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -26,14 +21,9 @@ func TestUnixSocketOfAnotherUser(t *testing.T) {
 	t.Cleanup(func() {
 		_ = os.Chmod(dir, 0o700)
 		ln.Close()
-		os.RemoveAll(dir)
 	})
-	cmd := reportCommand(t, "--address", "unix/"+socket)
-	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		cmd.Path = "/proc/self/exe" // the test's own folder is root's, too
-		cmd.Dir = "/"
-	}
+	// the test's own folder is root's, too
+	cmd := unprivileged(commandIn(t, "/", "not-found", "report", "--address=unix/"+socket))
 	fails(t, cmd, "this user may not open the admin API at unix/"+socket+"; run it as root, or as Caddy's user")
 }
 

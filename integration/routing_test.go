@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -77,7 +78,8 @@ http://errors.test:0 {
 	} {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
-			s.Get(t, "http://"+address).WantPage(t, "GET", "http://"+address, contextPath)
+			res := s.Get(t, "http://"+address)
+			res.WantPage(t, "GET", "http://"+address, contextPath)
 		})
 	}
 }
@@ -85,7 +87,7 @@ http://errors.test:0 {
 // TestInnerOneDecides has intercept and other handlers between a site's not_found and one within it. What the inner
 // one lets pass also passes the outer one, even if intercept has replaced it.
 func TestInnerOneDecides(t *testing.T) {
-	app := "reverse_proxy " + testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+	backend := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Error-Page", "1")
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "theirs")
@@ -96,37 +98,52 @@ func TestInnerOneDecides(t *testing.T) {
 		intercepts = "intercept {\n@missing status 404\nhandle_response @missing {\n"
 		end        = "}\n}\n"
 	)
-	cases := map[string]struct {
+	app := "reverse_proxy " + backend
+	for name, tt := range map[string]struct {
 		site    string
 		content string // none: the page
 	}{
 		"kept, through buffers": {
-			"templates\nencode {\nminimum_length 1\n}\nhandle {\n" + keeps + app + "\n}",
-			"theirs",
+			site:    "templates\nencode {\nminimum_length 1\n}\nhandle {\n" + keeps + app + "\n}",
+			content: "theirs",
 		},
-		"kept, and intercepted":        {intercepts + own + end + "handle {\n" + keeps + app + "\n}", "own"},
-		"the page, and intercepted":    {intercepts + own + end + "handle {\nnot_found\n" + app + "\n}", "own"},
-		"a page in a response route":   {intercepts + keeps + end + app, ""},
-		"a response in such a route":   {intercepts + "not_found {\nreplace none\n}\n" + own + end + app, "own"},
-		"an error after what is kept":  {"handle {\n" + keeps + "error 404\n}", ""},
-		"a dry run around what it has": {"handle {\n" + dryRun + "handle {\n" + keeps + app + "\n}\n}", "theirs"},
-	}
-	sites := make(map[string]string)
-	for name, tt := range cases {
-		sites[name] = replaceAll + tt.site
-	}
-	s, hosts := testcaddy.StartSites(t, "", sites)
-	for name, tt := range cases {
+		"kept, and intercepted": {
+			site:    intercepts + own + end + "handle {\n" + keeps + app + "\n}",
+			content: "own",
+		},
+		"the page, and intercepted": {
+			site:    intercepts + own + end + "handle {\nnot_found\n" + app + "\n}",
+			content: "own",
+		},
+		"a page in a response route": {
+			site: intercepts + keeps + end + app,
+		},
+		"a response in such a route": {
+			site:    intercepts + "not_found {\nreplace none\n}\n" + own + end + app,
+			content: "own",
+		},
+		"an error after what is kept": {
+			site: "handle {\n" + keeps + "error 404\n}",
+		},
+		"a dry run around what it has": {
+			site:    "handle {\n" + dryRun + "handle {\n" + keeps + app + "\n}\n}",
+			content: "theirs",
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			uri := "http://" + hosts[name] + "/x"
-			res := s.Get(t, uri)
-			if tt.content == "" {
-				res.WantPage(t, "GET", uri, "")
-			} else {
-				res.Want(t, http.StatusNotFound, tt.content)
-			}
+			s := startSite(t, replaceAll+tt.site)
+			wantContentOrPage(t, s.Get(t, "http://a.test/x"), "http://a.test/x", tt.content)
 		})
+	}
+}
+
+// wantContentOrPage checks that a response is a 404 with some content, or without any, that it is the page.
+func wantContentOrPage(t *testing.T, res testcaddy.Response, uri, content string) {
+	t.Helper()
+	if content == "" {
+		res.WantPage(t, "GET", uri, "")
+	} else {
+		res.Want(t, http.StatusNotFound, content)
 	}
 }
 
@@ -136,45 +153,39 @@ func TestInErrorRoutes(t *testing.T) {
 	const intercepted = "intercept {\nhandle_response {\nnot_found\n}\n}\n"
 	file := testcaddy.TempFile(t, "page", "a page")
 	page := "root " + filepath.Dir(file) + "\nrewrite /page\nfile_server {\nstatus 404\n}"
-	cases := map[string]struct {
+	for name, tt := range map[string]struct {
 		routes string // of handle_errors
 		of404  string // what they answer for a 404; none: the page
 		of500  string // what they answer for a 500; none: its bare status
-		is404  bool   // the answer for a 500 has the status 404
+		status int    // of the answer for a 500, if it is another one
 	}{
-		"the end":                {routes: none},
-		"a missing file":         {routes: "not_found\nroot /nowhere\nfile_server"},
-		"a dead backend":         {routes: "not_found\nreverse_proxy 127.0.0.1:1"},
-		"a page":                 {routes: "not_found\nrespond {err.status_text}", of500: "Internal Server Error"},
-		"a file, replace none":   {routes: none + page, of404: "a page", of500: "a page", is404: true},
-		"the end of intercept's": {routes: intercepted + "respond {err.status_text}", of500: "Internal Server Error"},
-	}
-	sites := make(map[string]string)
-	for name, tt := range cases {
-		sites[name] = "error /404 404\nerror 500\nhandle_errors {\n" + tt.routes + "\n}"
-	}
-	s, hosts := testcaddy.StartSites(t, "", sites)
-	for name, tt := range cases {
+		"the end":        {routes: none},
+		"a missing file": {routes: "not_found\nroot /nowhere\nfile_server"},
+		"a dead backend": {routes: "not_found\nreverse_proxy 127.0.0.1:1"},
+		"a page":         {routes: "not_found\nrespond {err.status_text}", of500: "Internal Server Error"},
+		"a file, replace none": {
+			routes: none + page,
+			of404:  "a page",
+			of500:  "a page",
+			status: http.StatusNotFound,
+		},
+		"the end of intercept's": {
+			routes: intercepted + "respond {err.status_text}",
+			of500:  "Internal Server Error",
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			missing := "http://" + hosts[name] + "/404"
-			res := s.Get(t, missing)
-			if tt.of404 == "" {
-				res.WantPage(t, "GET", missing, "")
-			} else {
-				res.Want(t, http.StatusNotFound, tt.of404)
-			}
-			status := http.StatusInternalServerError
-			if tt.is404 {
-				status = http.StatusNotFound
-			}
-			s.Get(t, "http://"+hosts[name]+"/500").Want(t, status, tt.of500)
+			s := startSite(t, "error /404 404\nerror 500\nhandle_errors {\n"+tt.routes+"\n}")
+			wantContentOrPage(t, s.Get(t, "http://a.test/404"), "http://a.test/404", tt.of404)
+			failed := s.Get(t, "http://a.test/500")
+			failed.Want(t, cmp.Or(tt.status, http.StatusInternalServerError), tt.of500)
 		})
 	}
 }
 
 // TestPageIsCompressedInsideEncode uses the line of docs/limits.md.
 func TestPageIsCompressedInsideEncode(t *testing.T) {
-	s := testcaddy.Start(t, "http://a.test:0 {\nencode {\nminimum_length 1\n}\nnot_found\n}", "order not_found after encode")
-	s.Get(t, "http://a.test/x", "Accept-Encoding: gzip").WantHeader(t, "Content-Encoding", "gzip")
+	s := startSite(t, "encode {\nminimum_length 1\n}\nnot_found", "order not_found after encode")
+	page := s.Get(t, "http://a.test/x", "Accept-Encoding: gzip")
+	page.WantHeader(t, "Content-Encoding", "gzip")
 }

@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"testing"
 
@@ -16,34 +15,32 @@ import (
 func TestReloadWithTemplates(t *testing.T) {
 	shared := testcaddy.TempFile(t, "404.html", "{{.Uri}}")
 	logs := testcaddy.NewLogs(t)
-	config := func(more string) []byte {
-		sites := "(page) {\nnot_found {\ntemplate " + shared + "\n}\n}\n"
-		for i := range 40 {
-			sites += fmt.Sprintf("http://site%d.test:0 {\nimport page\n}\n", i)
-		}
-		return testcaddy.Adapt(t, testcaddy.Caddyfile(sites+more, "log default {\n"+logs.Output+"\n}"))
+	sites := "(page) {\nnot_found {\ntemplate " + shared + "\n}\n}\n"
+	for i := range 40 {
+		sites += fmt.Sprintf("http://site%d.test:0 {\nimport page\n}\n", i)
 	}
-	write := func(content string) {
-		t.Helper()
-		if err := os.WriteFile(shared, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	log := "log default {\n" + logs.Output + "\n}"
+	config := func(more string) []byte {
+		return testcaddy.Adapt(t, testcaddy.Caddyfile(sites+more, log))
 	}
 
 	// forty sites start with a broken template, and a reload adds another
 	s := testcaddy.StartConfig(t, config(""))
-	s.Get(t, "http://site7.test/x").WantPage(t, "GET", "http://site7.test/x", "")
+	getPage(t, s.Client, "http://site7.test/x")
 	s.Reload(t, config("http://new.test:0 {\nimport page\n}"))
-	s.Get(t, "http://new.test/x").WantPage(t, "GET", "http://new.test/x", "")
-	logged := logs.Select(t, func(e testcaddy.Entry) bool { return e["template"] == shared })
+	getPage(t, s.Client, "http://new.test/x")
+	logged := logs.Select(t, func(e testcaddy.Entry) bool {
+		return e["template"] == shared
+	})
 	if len(logged) != 1 {
 		t.Errorf("got %d log entries, want one: %v", len(logged), logged)
 	}
 
 	// the template is mended; a reload fails after sites have taken it
-	write("<p>mended")
+	writeFile(t, shared, "<p>mended")
 	eventually(t, "the template is mended", func() bool {
-		return s.Get(t, "http://site7.test/x", "Accept: text/html").Content == "<p>mended"
+		page := s.Get(t, "http://site7.test/x", "Accept: text/html")
+		return page.Content == "<p>mended"
 	})
 	taken := testcaddy.AcceptTCP(t, func(net.Conn) {})
 	err := caddy.Load(config("http://"+taken+" {\nimport page\n}"), true)
@@ -52,14 +49,14 @@ func TestReloadWithTemplates(t *testing.T) {
 	}
 
 	// it is still known as one that runs, and once no site runs it, as a new one
-	write("{{.Broken}}")
+	writeFile(t, shared, "{{.Broken}}")
 	s.Reload(t, config(""))
 	s.Reload(t, testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\nnot_found\n}")))
 	err = caddy.Load(config(""), true)
 	if err == nil || !strings.Contains(err.Error(), "can't evaluate field Broken") {
 		t.Errorf("loading a new template that is broken: got the error %v", err)
 	}
-	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
+	getPage(t, s.Client, "http://a.test/x")
 
 	// a config without sites is not one that they are reloaded from
 	withoutSites := []byte(`{"admin": {"disabled": true, "config": {"persist": false}}}`)

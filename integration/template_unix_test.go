@@ -3,10 +3,8 @@
 package integration
 
 import (
-	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,41 +16,41 @@ import (
 // missing, broken, unreadable and good. All sites answer. Once the files are mended, they are used without a restart.
 func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	dir := unprivilegedDir(t)
-	write := func(name, content string, mode os.FileMode) {
-		t.Helper()
-		name = filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(name, []byte(content), mode), os.Chmod(name, mode)); err != nil {
-			t.Fatal(err)
-		}
+	dir := shortDir(t)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
 	}
-	write("broken", "{{.Uri}}", 0o644)
-	write("unreadable", "<p>unreadable", 0)
-	write("good", "<p>good", 0o644)
+	writeFile(t, dir+"/broken", "{{.Uri}}")
+	writeFile(t, dir+"/unreadable", "<p>unreadable")
+	writeFile(t, dir+"/good", "<p>good")
+	if err := os.Chmod(dir+"/unreadable", 0); err != nil {
+		t.Fatal(err)
+	}
 	addr := "127.0.0.1:" + testcaddy.FreePort(t)
 	whys := map[string]string{
-		"missing":    "no such file or directory; for the built-in page to begin with, run caddy not-found export-template html",
+		"missing":    "; for the built-in page to begin with, run caddy not-found export-template html",
 		"broken":     "can't evaluate field Uri",
 		"unreadable": "permission denied",
 		"good":       "",
 	}
 	site := "http://" + addr + " {\n"
 	for file := range whys {
-		site += "handle /" + file + " {\nnot_found {\ntemplate " + filepath.Join(dir, file) + "\n}\n}\n"
+		site += "handle /" + file + " {\nnot_found {\ntemplate " + dir + "/" + file + "\n}\n}\n"
 	}
-	write("Caddyfile", testcaddy.Caddyfile(site+"}"), 0o644)
+	writeFile(t, dir+"/Caddyfile", testcaddy.Caddyfile(site+"}"))
 
 	const unusable = "the template cannot be used; the built-in page is sent until it can"
-	_, stderr, code := run(t, unprivileged(t, dir, "validate"))
+	_, stderr, code := run(t, unprivileged(commandIn(t, dir, "validate")))
 	if code != 0 || strings.Count(stderr, unusable) != 3 {
 		t.Errorf("caddy validate: got the exit code %d and\n%s", code, stderr)
 	}
 
-	log := startLogging(t, unprivileged(t, dir, "run"))
+	log := startLogging(t, unprivileged(commandIn(t, dir, "run")))
 	awaitListener(t, "Caddy", addr)
 	client := testcaddy.HTTP11(t, addr)
 	hasTemplate := func(file string) bool {
-		return client.Get(t, "http://"+addr+"/"+file, "Accept: text/html").Content == "<p>"+file
+		page := client.Get(t, "http://"+addr+"/"+file, "Accept: text/html")
+		return page.Content == "<p>"+file
 	}
 	for file, why := range whys {
 		if got := hasTemplate(file); got != (why == "") {
@@ -61,44 +59,21 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 		if logged := readFile(t, log); !strings.Contains(logged, why) {
 			t.Errorf("%s: got the log\n%s", file, logged)
 		}
-		write(file, "<p>"+file, 0o644)
+		_ = os.Remove(dir + "/" + file) // or the new one would be as unreadable
+		writeFile(t, dir+"/"+file, "<p>"+file)
 		eventually(t, file+" is mended", func() bool { return hasTemplate(file) })
 	}
 }
 
 const nobody = 65534
 
-// unprivilegedDir returns a new folder that belongs to the user of unprivileged.
-func unprivilegedDir(t *testing.T) string {
-	t.Helper()
-	dir := shortDir(t)
+// unprivileged has a caddy command run as a user that is not root.
+func unprivileged(cmd *exec.Cmd) *exec.Cmd {
 	if os.Getuid() == 0 {
-		if err := os.Chown(dir, nobody, nobody); err != nil {
-			t.Fatal(err)
+		cmd.Path = "/proc/self/exe" // the program itself is in a folder of root's
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
 		}
 	}
-	return dir
-}
-
-// unprivileged returns a caddy command that runs in a folder, as a user that is not root.
-func unprivileged(t *testing.T, dir string, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := command(t, args...)
-	cmd.Dir = dir
-	setHome(cmd, dir)
-	if os.Getuid() != 0 {
-		return cmd
-	}
-	// the program is in a folder of root's
-	program := filepath.Join(dir, "caddy")
-	content, err := os.ReadFile(cmd.Path)
-	if err == nil {
-		err = os.WriteFile(program, content, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Path = program
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return cmd
 }

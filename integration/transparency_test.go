@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -32,7 +31,8 @@ const (
 // without it, over every version of HTTP.
 func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
-	file := testcaddy.TempFile(t, "large.bin", strings.Repeat("0123456789abcdef", 256<<10))
+	large := strings.Repeat("0123456789abcdef", 256<<10)
+	file := testcaddy.TempFile(t, "large.bin", large)
 	site := strings.NewReplacer(
 		"APP", testcaddy.Backend(t, application),
 		"H2C", "h2c://"+testcaddy.H2CBackend(t, application),
@@ -80,7 +80,7 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 			}
 		}
 	}
-	upload := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
+	upload := large[:1<<20]
 	const expect = "Expect: 100-continue"
 	exchanges = append(exchanges,
 		exchange{path: "/large.bin"},
@@ -89,25 +89,31 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 		exchange{path: "/upload", method: "POST", body: upload},
 		exchange{path: "/upload", method: "POST", body: upload, field: expect},
 		exchange{path: "/h2c/upload", method: "PUT", body: upload, field: expect},
-		exchange{path: "/unread", method: "POST", body: []byte("unread"), field: expect},
+		exchange{path: "/unread", method: "POST", body: "unread", field: expect},
 	)
 	for _, c := range clients {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, e := range exchanges {
-				want := e.over(c, "without.test").withoutChance(c, e)
-				for _, host := range []string{"dry.test", "with.test"} {
-					got := e.over(c, host).withoutChance(c, e)
-					if host == "with.test" && strings.Contains(e.path, "/object") {
-						got.header.Del("Vary") // which says that a browser gets the page
-						want.header.Del("Vary")
-					}
-					if !reflect.DeepEqual(got, want) {
-						t.Errorf("%s %s %s%s: got\n%s\nwant, as without not_found,\n%s", e.method, e.field, host, e.path, got, want)
-					}
-				}
+				wantUnchanged(t, c, e)
 			}
 		})
+	}
+}
+
+// wantUnchanged compares the response of the site without not_found with those of the other sites.
+func wantUnchanged(t *testing.T, c *testcaddy.Client, e exchange) {
+	t.Helper()
+	want := e.over(c, "without.test").withoutChance(c, e)
+	for _, host := range []string{"dry.test", "with.test"} {
+		got := e.over(c, host).withoutChance(c, e)
+		if host == "with.test" && strings.Contains(e.path, "/object") {
+			got.header.Del("Vary") // which says that a browser gets the page
+			want.header.Del("Vary")
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s to %s: got\n%s\nwant, as without not_found,\n%s", e, host, got, want)
+		}
 	}
 }
 
@@ -183,8 +189,8 @@ func application(w http.ResponseWriter, r *http.Request) {
 		h.Set(http.TrailerPrefix+"X-Sum", "1")
 	case "/upload":
 		sum := sha256.New()
-		_, err := io.Copy(sum, r.Body)
-		h.Set("X-Sum", fmt.Sprintf("%x %v", sum.Sum(nil), err))
+		_, _ = io.Copy(sum, r.Body)
+		h.Set("X-Sum", fmt.Sprintf("%x", sum.Sum(nil)))
 		answer(200)
 	case "/breaks":
 		h.Set("Content-Length", "1000")
@@ -201,7 +207,11 @@ type exchange struct {
 	method string // by default GET
 	path   string
 	field  string // of the header, beside Accept-Encoding: gzip
-	body   []byte
+	body   string
+}
+
+func (e exchange) String() string {
+	return fmt.Sprintf("%s %s %s, with %d bytes", e.method, e.path, e.field, len(e.body))
 }
 
 // seen is all that a client sees of a response.
@@ -216,8 +226,13 @@ type seen struct {
 }
 
 func (s seen) String() string {
-	return fmt.Sprintf("%q\n%s %d %q\n%q\n%.200q of %d bytes, %s\n%q", s.informational,
-		s.protocol, s.status, s.transferEncoding, s.header, s.content, len(s.content), s.err, s.trailer)
+	const lines = "%q\n%s %d %q\n%q\n%.200q of %d bytes, %s\n%q"
+	return fmt.Sprintf(lines,
+		s.informational,
+		s.protocol, s.status, s.transferEncoding,
+		s.header,
+		s.content, len(s.content), s.err,
+		s.trailer)
 }
 
 // over sends the request to a host, and returns what the client sees.
@@ -231,14 +246,13 @@ func (e exchange) over(c *testcaddy.Client, host string) (s seen) {
 			return nil
 		},
 	})
-	req, err := http.NewRequestWithContext(ctx, cmp.Or(e.method, "GET"), c.Scheme+"://"+host+e.path, nil)
+	method := cmp.Or(e.method, http.MethodGet)
+	uri := c.Scheme + "://" + host + e.path
+	req, err := http.NewRequestWithContext(ctx, method, uri, strings.NewReader(e.body))
 	if err != nil {
 		panic(err)
 	}
-	if e.body != nil {
-		req.Body = io.NopCloser(bytes.NewReader(e.body))
-		req.ContentLength = int64(len(e.body))
-	}
+	req.GetBody = nil // or the client could send it again
 	req.Header.Set("Accept-Encoding", "gzip")
 	if name, value, ok := strings.Cut(e.field, ": "); ok {
 		req.Header.Set(name, value)
@@ -285,41 +299,10 @@ func (s seen) withoutChance(c *testcaddy.Client, e exchange) seen {
 	return s
 }
 
-// TestEventsAreFlushedAsTheyHappen has the backend send an event only after the client has seen the one before.
-func TestEventsAreFlushedAsTheyHappen(t *testing.T) {
-	seen := make(chan struct{})
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range 3 {
-			io.WriteString(w, "data: 1\n\n")
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case <-seen:
-			case <-r.Context().Done():
-				return
-			}
-		}
-	})
-	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found\nencode\nreverse_proxy " + app})
-	for _, c := range clients {
-		res, err := c.HTTP.Get(c.Scheme + "://a.test/")
-		if err != nil {
-			t.Fatalf("%s: %v", c.Name, err)
-		}
-		defer res.Body.Close()
-		for range 3 {
-			if _, err := io.ReadFull(res.Body, make([]byte, len("data: 1\n\n"))); err != nil {
-				t.Fatalf("%s: %v", c.Name, err)
-			}
-			seen <- struct{}{}
-		}
-	}
-}
-
 // TestWebSocket has a backend echo messages.
 func TestWebSocket(t *testing.T) {
-	app := testcaddy.Backend(t, websocket.Handler(func(ws *websocket.Conn) { _, _ = io.Copy(ws, ws) }).ServeHTTP)
-	s := testcaddy.Start(t, "http://a.test:0 {\n"+replaceAll+"encode\nreverse_proxy "+app+"\n}")
+	app := testcaddy.Backend(t, websocket.Handler(echo).ServeHTTP)
+	s := startSite(t, replaceAll+"encode\nreverse_proxy "+app)
 	config, err := websocket.NewConfig("ws://a.test/echo", "http://a.test")
 	if err != nil {
 		t.Fatal(err)
@@ -328,13 +311,20 @@ func TestWebSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, message := range []string{"hello", strings.Repeat("x", 100<<10)} {
-		if _, err := io.WriteString(ws, message); err != nil {
+	for _, sent := range []string{"hello", strings.Repeat("x", 100<<10)} {
+		if err := websocket.Message.Send(ws, sent); err != nil {
 			t.Fatal(err)
 		}
-		got := make([]byte, len(message))
-		if _, err := io.ReadFull(ws, got); err != nil || string(got) != message {
-			t.Fatalf("got %.100q, %v", got, err)
+		received := ""
+		if err := websocket.Message.Receive(ws, &received); err != nil || received != sent {
+			t.Fatalf("got %.100q, %v", received, err)
 		}
+	}
+}
+
+func echo(ws *websocket.Conn) {
+	message := ""
+	for websocket.Message.Receive(ws, &message) == nil {
+		_ = websocket.Message.Send(ws, message)
 	}
 }

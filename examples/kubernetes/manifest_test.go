@@ -3,9 +3,9 @@
 package kubernetes
 
 import (
+	"bytes"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,55 +46,75 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	container := pod.Spec.Containers[0]
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		t.Fatal(err)
+	mayDoLittle(t, &pod)
+	for _, arg := range []string{container.ReadinessProbe.HTTPGet.Path, "--trusted-proxies"} {
+		if !slices.Contains(container.Args, arg) {
+			t.Errorf("the arguments %q lack %s", container.Args, arg)
+		}
 	}
-	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
-	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec))
-	if !result.Allowed {
-		t.Errorf("the restricted Pod Security Standard forbids the pod: %s", result.ForbiddenDetail())
-	}
-	if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
-		t.Error("the pod has a service account token")
-	}
-	if readOnly := container.SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
-		t.Error("the pod can write files")
-	}
-	if !slices.Contains(container.Args, container.ReadinessProbe.HTTPGet.Path) {
-		t.Errorf("the probe asks for %s, which %q does not answer", container.ReadinessProbe.HTTPGet.Path, container.Args)
-	}
-	if port := service.Spec.Ports[0]; port.TargetPort.StrVal != container.Ports[0].Name {
+
+	port := service.Spec.Ports[0]
+	if port.TargetPort.StrVal != container.Ports[0].Name {
 		t.Errorf("the service goes to the port %s", port.TargetPort.StrVal)
 	}
 	defaultBackend := ingress.Spec.DefaultBackend.Service
-	if defaultBackend.Name != service.Name || defaultBackend.Port.Name != service.Spec.Ports[0].Name {
+	if defaultBackend.Name != service.Name || defaultBackend.Port.Name != port.Name {
 		t.Errorf("the default backend is %v", defaultBackend)
 	}
 	if class := ingress.Spec.IngressClassName; class == nil || *class == "" {
 		t.Error("the ingress has no class, so only a default class would take it")
 	}
-	if !slices.Contains(container.Args, "--trusted-proxies") {
-		t.Errorf("%q trusts no proxy", container.Args)
-	}
 	onlyTheControllerConnects(t, &access, container.Ports[0].Name)
 
-	// Each route ends with a rule for every path, so that no host is left to the Gateway's own 404.
 	for _, route := range []gatewayv1.HTTPRoute{www, others} {
-		last := route.Spec.Rules[len(route.Spec.Rules)-1]
-		if len(last.Matches) > 0 || len(last.BackendRefs) != 1 {
-			t.Fatalf("%s: the last rule is %v", route.Name, last)
-		}
-		backend := last.BackendRefs[0]
-		if backend.Port == nil || *backend.Port != service.Spec.Ports[0].Port || string(backend.Name) != service.Name {
-			t.Errorf("%s: the last rule goes to %v", route.Name, backend)
-		}
-		if len(route.Spec.ParentRefs) != 1 || route.Spec.ParentRefs[0].Name != "example" {
-			t.Errorf("%s: the gateways are %v", route.Name, route.Spec.ParentRefs)
-		}
+		leavesNothingToTheGateway(t, &route, &service)
 	}
-	if len(www.Spec.Hostnames) == 0 || len(others.Spec.Hostnames) > 0 {
-		t.Errorf("the hosts are %v and %v, want some and all others", www.Spec.Hostnames, others.Spec.Hostnames)
+	if len(www.Spec.Hostnames) == 0 {
+		t.Error("the route www has no hosts")
+	}
+	if len(others.Spec.Hostnames) > 0 {
+		t.Errorf("the route of all other hosts has only the hosts %v", others.Spec.Hostnames)
+	}
+}
+
+// mayDoLittle checks that the pod keeps to the restricted Pod Security Standard, has no token, and writes no files.
+func mayDoLittle(t *testing.T, pod *corev1.PodTemplateSpec) {
+	t.Helper()
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	checks := evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec)
+	if result := policy.AggregateCheckResults(checks); !result.Allowed {
+		t.Errorf("the restricted Pod Security Standard forbids the pod: %s", result.ForbiddenDetail())
+	}
+	if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
+		t.Error("the pod has a service account token")
+	}
+	security := pod.Spec.Containers[0].SecurityContext
+	if readOnly := security.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
+		t.Error("the pod can write files")
+	}
+}
+
+// leavesNothingToTheGateway checks that a route ends with a rule that sends every path to the service. Otherwise the
+// Gateway answers some of them with its own 404.
+func leavesNothingToTheGateway(t *testing.T, route *gatewayv1.HTTPRoute, service *corev1.Service) {
+	t.Helper()
+	rules := route.Spec.Rules
+	last := rules[len(rules)-1]
+	if len(last.Matches) > 0 || len(last.BackendRefs) != 1 {
+		t.Fatalf("%s: the last rule is %v", route.Name, last)
+	}
+	backend := last.BackendRefs[0]
+	isPort := backend.Port != nil && *backend.Port == service.Spec.Ports[0].Port
+	if !isPort || string(backend.Name) != service.Name {
+		t.Errorf("%s: the last rule goes to %v", route.Name, backend)
+	}
+	gateways := route.Spec.ParentRefs
+	if len(gateways) != 1 || gateways[0].Name != "example" {
+		t.Errorf("%s: the gateways are %v", route.Name, gateways)
 	}
 }
 
@@ -102,21 +122,25 @@ func TestManifests(t *testing.T) {
 // If the policy had two peers in place of one with both selectors, every pod of the namespace could connect.
 func onlyTheControllerConnects(t *testing.T, policy *networkingv1.NetworkPolicy, port string) {
 	t.Helper()
-	if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
-		t.Errorf("the policy is for %v", policy.Spec.PolicyTypes)
+	types := policy.Spec.PolicyTypes
+	if len(types) != 1 || types[0] != networkingv1.PolicyTypeIngress {
+		t.Errorf("the policy is for %v", types)
 	}
-	rules := policy.Spec.Ingress
-	if len(rules) != 1 || len(rules[0].From) != 1 || len(rules[0].Ports) != 1 {
-		t.Fatalf("the policy has the rules %v, want one peer and one port", rules)
+	if len(policy.Spec.Ingress) != 1 {
+		t.Fatalf("the policy has the rules %v, want one", policy.Spec.Ingress)
 	}
-	peer := rules[0].From[0]
+	rule := policy.Spec.Ingress[0]
+	if len(rule.From) != 1 || len(rule.Ports) != 1 {
+		t.Fatalf("the policy has the rule %v, want one peer and one port", rule)
+	}
+	peer := rule.From[0]
 	if peer.NamespaceSelector == nil || len(peer.NamespaceSelector.MatchLabels) == 0 {
 		t.Error("the policy lets every namespace connect")
 	}
 	if peer.PodSelector == nil || len(peer.PodSelector.MatchLabels) == 0 {
 		t.Error("the policy lets every pod of the namespace connect")
 	}
-	if allowed := rules[0].Ports[0].Port; allowed == nil || allowed.StrVal != port {
+	if allowed := rule.Ports[0].Port; allowed == nil || allowed.StrVal != port {
 		t.Errorf("the policy is for the port %v, want %s", allowed, port)
 	}
 }
@@ -129,12 +153,12 @@ func decode(t *testing.T, file string, objects map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+	for document := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
 		var object struct {
 			APIVersion, Kind string
 			Metadata         struct{ Name string }
 		}
-		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+		if err := yaml.Unmarshal(document, &object); err != nil {
 			t.Fatal(err)
 		}
 		name := object.APIVersion + " " + object.Kind + " " + object.Metadata.Name
@@ -143,7 +167,7 @@ func decode(t *testing.T, file string, objects map[string]any) {
 			t.Fatalf("%s has an unexpected or repeated %q", file, name)
 		}
 		delete(objects, name)
-		if err := yaml.UnmarshalStrict([]byte(document+"\n"), into); err != nil {
+		if err := yaml.UnmarshalStrict(document, into); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

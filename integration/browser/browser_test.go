@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -19,87 +19,84 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
 const site = "http://127.0.0.1:8080"
 
-// TestMain runs the quickstart, and beside it the sites of docs/headers.md that have a policy.
-func TestMain(m *testing.M) {
-	code, err := withQuickstart(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withQuickstart(run func() int) (int, error) {
-	dir, err := os.MkdirTemp("", "browser")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	caddy := filepath.Join(dir, "caddy")
-	build := exec.Command("go", "build", "-C", "../..", "-o", caddy, "./cmd/caddy")
+// startQuickstart runs the quickstart, and beside it the sites of docs/headers.md that have a policy, until the test
+// ends.
+func startQuickstart(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-C", "../..", "-o", dir+"/caddy", "./cmd/caddy")
 	if output, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building Caddy: %w\n%s", err, output)
+		t.Fatalf("building Caddy: %v\n%s", err, output)
 	}
-	config := filepath.Join(dir, "Caddyfile")
-	if err := writeSites(config); err != nil {
-		return 0, err
+	config := dir + "/Caddyfile"
+	if err := os.WriteFile(config, []byte(sites(t)), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	var output strings.Builder
-	cmd := exec.Command(caddy, "run", "--config", config)
-	cmd.Dir, cmd.Stderr = "../..", &output
+	cmd := exec.CommandContext(t.Context(), dir+"/caddy", "run", "--config", config)
+	cmd.Dir = "../.."
+	cmd.Stderr = &output
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		t.Fatal(err)
 	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	t.Cleanup(func() {
+		_ = cmd.Wait() // the context has killed it by now
+		if t.Failed() {
+			t.Log(output.String())
+		}
+	})
+	for range 600 {
 		res, err := http.Get(site)
 		if err == nil {
 			res.Body.Close()
-			return run(), nil
+			return
 		}
-		if time.Now().After(deadline) {
-			return 0, fmt.Errorf("the quickstart does not answer: %w\n%s", err, output.String())
-		}
+		time.Sleep(50 * time.Millisecond)
 	}
+	t.Fatal("the quickstart does not answer")
 }
 
-// writeSites writes the Caddyfile. The document's two sites get the ports 8083 and 8084. The site at 8085 has a policy
-// that blocks the page's style.
-func writeSites(file string) error {
-	quickstart, err := os.ReadFile("../../examples/quickstart/Caddyfile")
-	if err != nil {
-		return err
-	}
-	headers, err := os.ReadFile("../../docs/headers.md")
-	if err != nil {
-		return err
-	}
-	_, section, _ := strings.Cut(string(headers), "## A site with a Content-Security-Policy")
-	sites := string(quickstart)
-	for i, block := range strings.Split(section, "```caddyfile\n")[1:] {
+// sites returns the Caddyfile. The document's two sites get the ports 8083 and 8084. The site at 8085 has a policy that
+// blocks the page's style.
+func sites(t *testing.T) string {
+	t.Helper()
+	caddyfile := readFile(t, "../../examples/quickstart/Caddyfile")
+	headers := readFile(t, "../../docs/headers.md")
+	_, section, _ := strings.Cut(headers, "## A site with a Content-Security-Policy")
+	blocks := strings.Split(section, "```caddyfile\n")
+	for i, block := range blocks[1:] {
 		block, _, _ = strings.Cut(block, "```")
 		address := fmt.Sprint("http://127.0.0.1:", 8083+i)
 		inTest := strings.NewReplacer("example.com", address, "localhost:9000", "127.0.0.1:8081")
-		sites += inTest.Replace(block)
+		caddyfile += inTest.Replace(block)
 	}
-	sites += "http://127.0.0.1:8085 {\nheader Content-Security-Policy \"default-src 'self'\"\nnot_found\n}\n"
-	return os.WriteFile(file, []byte(sites), 0o600)
+	return caddyfile + "http://127.0.0.1:8085 {\nheader Content-Security-Policy \"default-src 'self'\"\nnot_found\n}\n"
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }
 
 // view is a way to look at a page.
 type view struct {
-	width, height int64
-	phone         bool
-	scheme        string // light or dark
+	width  int64
+	phone  bool
+	scheme string // light or dark
 }
+
+// desktop is a wide and light view.
+var desktop = view{width: 1000, scheme: "light"}
 
 // seen is what was seen of a page.
 type seen struct {
@@ -109,6 +106,25 @@ type seen struct {
 	scrollWidth, viewWidth int64
 	background             string
 	screenshot             []byte
+}
+
+// notice takes down an event of the browser.
+func (s *seen) notice(event any) {
+	complaint := ""
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		s.fetched = append(s.fetched, e.Request.URL)
+	case *runtime.EventConsoleAPICalled:
+		complaint = "console: " + e.Type.String()
+	case *runtime.EventExceptionThrown:
+		complaint = "exception: " + e.ExceptionDetails.Error()
+	case *log.EventEntryAdded:
+		complaint = e.Entry.Source.String() + ": " + e.Entry.Text
+	}
+	is404 := strings.Contains(complaint, "the server responded with a status of 404") // as a 404 page has
+	if complaint != "" && !is404 {
+		s.complaints = append(s.complaints, complaint)
+	}
 }
 
 // look opens a page in a new browser.
@@ -129,57 +145,42 @@ func look(t *testing.T, url string, v view) seen {
 	chromedp.ListenTarget(ctx, func(event any) {
 		mu.Lock()
 		defer mu.Unlock()
-		switch e := event.(type) {
-		case *network.EventRequestWillBeSent:
-			s.fetched = append(s.fetched, e.Request.URL)
-		case *runtime.EventConsoleAPICalled:
-			s.complaints = append(s.complaints, fmt.Sprint("console: ", e.Type))
-		case *runtime.EventExceptionThrown:
-			s.complaints = append(s.complaints, "exception: "+e.ExceptionDetails.Error())
-		case *log.EventEntryAdded:
-			// a 404 page is a 404
-			if !strings.Contains(e.Entry.Text, "the server responded with a status of 404") {
-				s.complaints = append(s.complaints, fmt.Sprint(e.Entry.Source, ": ", e.Entry.Text))
-			}
-		}
+		s.notice(event)
 	})
+	scheme := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: v.scheme}
+	var axe string
 	err := chromedp.Run(ctx,
 		network.Enable(), runtime.Enable(), log.Enable(),
-		emulation.SetDeviceMetricsOverride(v.width, v.height, 1, v.phone),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: v.scheme}}),
+		emulation.SetDeviceMetricsOverride(v.width, 560, 1, v.phone),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{scheme}),
 		chromedp.Navigate(url),
 		chromedp.Evaluate("document.body.innerText", &s.text),
 		chromedp.Evaluate("document.documentElement.scrollWidth", &s.scrollWidth),
 		chromedp.Evaluate("window.innerWidth", &s.viewWidth),
 		chromedp.Evaluate("getComputedStyle(document.body).backgroundColor", &s.background),
-		chromedp.ActionFunc(func(ctx context.Context) (err error) {
-			s.screenshot, err = page.CaptureScreenshot().Do(ctx)
-			return err
-		}),
-		chromedp.ActionFunc(func(ctx context.Context) error { return accessible(ctx, t) }),
+		chromedp.CaptureScreenshot(&s.screenshot),
+		// the debugger injects axe-core, whatever the page's policy is
+		chromedp.Evaluate(readFile(t, "node_modules/axe-core/axe.min.js")+"\n;undefined", nil),
+		chromedp.Evaluate(runAxe, &axe, awaitPromise),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantAccessible(t, axe)
 	mu.Lock()
 	defer mu.Unlock()
 	return s
 }
 
-// accessible runs axe-core in the page. The debugger injects it, whatever the page's policy is.
-func accessible(ctx context.Context, t *testing.T) error {
-	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
-	if err != nil {
-		return fmt.Errorf("%w; run npm ci", err)
-	}
-	var result string
-	err = chromedp.Run(ctx,
-		chromedp.Evaluate(string(source)+"\n;undefined", nil),
-		chromedp.Evaluate("axe.run().then(r => JSON.stringify({passes: r.passes.length, violations: r.violations}))", &result,
-			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	if err != nil {
-		return fmt.Errorf("axe-core: %w", err)
-	}
+const runAxe = "axe.run().then(r => JSON.stringify({passes: r.passes.length, violations: r.violations}))"
+
+func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams {
+	return p.WithAwaitPromise(true)
+}
+
+// wantAccessible reads the result of axe-core, which `npm ci` installs.
+func wantAccessible(t *testing.T, result string) {
+	t.Helper()
 	var found struct {
 		Passes     int
 		Violations []struct {
@@ -187,16 +188,13 @@ func accessible(ctx context.Context, t *testing.T) error {
 			Nodes    []struct{ HTML string }
 		}
 	}
-	if err := json.Unmarshal([]byte(result), &found); err != nil {
-		return err
-	}
-	if found.Passes == 0 {
-		t.Error("axe-core has checked nothing")
+	err := json.Unmarshal([]byte(result), &found)
+	if err != nil || found.Passes == 0 {
+		t.Errorf("axe-core has checked nothing: %v", err)
 	}
 	for _, v := range found.Violations {
 		t.Errorf("axe-core: %s: %s: %v", v.ID, v.Help, v.Nodes)
 	}
-	return nil
 }
 
 func textPage(t *testing.T, url string) string {
@@ -210,62 +208,63 @@ func textPage(t *testing.T, url string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.StatusCode != 404 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
-		t.Fatalf("got %s, %s", res.Status, res.Header.Get("Content-Type"))
+	contentType := res.Header.Get("Content-Type")
+	if res.StatusCode != 404 || !strings.HasPrefix(contentType, "text/plain") {
+		t.Fatalf("got %s, %s", res.Status, contentType)
 	}
 	return string(body)
 }
 
+var blankLines = regexp.MustCompile(`\n+`)
+
 func TestPage(t *testing.T) {
+	startQuickstart(t)
 	const short = site + "/docs/nothing?x=1"
-	long := site + "/shop/" + strings.Repeat("nothing-", 125) + strings.Repeat("x", 974) + "?q=%3Cscript%3E"
+	const hostile = site + `/"><script>alert(1)</script>?'<img src=x onerror=alert(1)>{{.}}`
+	segment := strings.Repeat("nothing-", 125) + strings.Repeat("x", 974)
+	long := site + "/shop/" + segment + "?q=%3Cscript%3E"
 
 	backgrounds := make(map[string]bool)
-	const hostile = site + `/"><script>alert(1)</script>?'<img src=x onerror=alert(1)>{{.}}`
 	for name, tt := range map[string]struct {
 		url        string
 		view       view
 		screenshot string
 	}{
-		"light":       {short, view{1000, 560, false, "light"}, "page.png"},
-		"dark":        {short, view{1000, 560, false, "dark"}, "page-dark.png"},
-		"phone":       {short, view{375, 560, true, "light"}, "page-phone.png"},
-		"long, light": {long, view{320, 560, true, "light"}, ""},
-		"long, dark":  {long, view{320, 560, true, "dark"}, ""},
-		"hostile":     {hostile, view{1000, 560, false, "light"}, ""},
+		"light":       {url: short, view: desktop, screenshot: "page.png"},
+		"dark":        {url: short, view: view{width: 1000, scheme: "dark"}, screenshot: "page-dark.png"},
+		"phone":       {url: short, view: view{width: 375, phone: true, scheme: "light"}, screenshot: "page-phone.png"},
+		"long, light": {url: long, view: view{width: 320, phone: true, scheme: "light"}},
+		"long, dark":  {url: long, view: view{width: 320, phone: true, scheme: "dark"}},
+		"hostile":     {url: hostile, view: desktop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := look(t, tt.url, tt.view)
-			var lines []string
-			for line := range strings.Lines(s.text) {
-				if line = strings.TrimSpace(line); line != "" {
-					lines = append(lines, line)
+			text := blankLines.ReplaceAllString(s.text, "\n") + "\n"
+			if tt.url == hostile {
+				if strings.Count(text, "\n") != 5 {
+					t.Errorf("got the text\n%s", text)
 				}
+			} else if want := textPage(t, tt.url); text != want {
+				t.Errorf("got the text\n%s\nwant\n%s", text, want)
 			}
-			if tt.url == short || tt.url == long {
-				if got, want := strings.Join(lines, "\n")+"\n", textPage(t, tt.url); got != want {
-					t.Errorf("got the text\n%s\nwant\n%s", got, want)
-				}
-			} else if len(lines) != 5 {
-				t.Errorf("got the text\n%s", s.text)
+			if len(s.fetched) == 0 {
+				t.Fatal("no request was seen")
 			}
-			for i, url := range s.fetched {
-				if i > 0 && url != site+"/favicon.ico" {
+			for _, url := range s.fetched[1:] {
+				if url != site+"/favicon.ico" {
 					t.Errorf("the page fetches %s", url)
 				}
 			}
-			if len(s.fetched) == 0 {
-				t.Error("no request was seen")
-			}
-			for _, complaint := range s.complaints {
-				t.Error(complaint)
+			if len(s.complaints) > 0 {
+				t.Errorf("got the complaints %q", s.complaints)
 			}
 			if s.scrollWidth > s.viewWidth || s.viewWidth != tt.view.width {
 				t.Errorf("the page is %d wide in a view of %d", s.scrollWidth, s.viewWidth)
 			}
 			backgrounds[tt.view.scheme+s.background] = true
 			if tt.screenshot != "" {
-				if err := os.WriteFile(filepath.Join("../../docs", tt.screenshot), s.screenshot, 0o644); err != nil {
+				file := "../../docs/" + tt.screenshot
+				if err := os.WriteFile(file, s.screenshot, 0o644); err != nil {
 					t.Error(err)
 				}
 			}
@@ -278,18 +277,21 @@ func TestPage(t *testing.T) {
 
 // TestPolicyOfTheSite looks at the page under the policies of docs/headers.md, and under one that blocks its style.
 func TestPolicyOfTheSite(t *testing.T) {
-	light := view{1000, 560, false, "light"}
-	styled := look(t, site+"/docs/nothing", light).background
-	for port, hasStyle := range map[int]bool{8083: true, 8084: true, 8085: false} {
-		s := look(t, fmt.Sprintf("http://127.0.0.1:%d/nothing", port), light)
+	startQuickstart(t)
+	styled := look(t, site+"/docs/nothing", desktop).background
+	for url, hasStyle := range map[string]bool{
+		"http://127.0.0.1:8083/nothing": true,
+		"http://127.0.0.1:8084/nothing": true,
+		"http://127.0.0.1:8085/nothing": false,
+	} {
+		s := look(t, url, desktop)
 		if !strings.Contains(s.text, "HTTP ERROR 404") {
-			t.Errorf("port %d: got the text\n%s", port, s.text)
+			t.Errorf("%s: got the text\n%s", url, s.text)
 		}
-		if isStyled := s.background == styled; isStyled != hasStyle {
-			t.Errorf("port %d: got the background %s, want a style: %t", port, s.background, hasStyle)
-		}
-		if hasStyle && len(s.complaints) > 0 {
-			t.Errorf("port %d: got the complaints %q", port, s.complaints)
+		isStyled := s.background == styled
+		isQuiet := len(s.complaints) == 0
+		if isStyled != hasStyle || isQuiet != hasStyle {
+			t.Errorf("%s: got the background %s and the complaints %q", url, s.background, s.complaints)
 		}
 	}
 }
