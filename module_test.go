@@ -1,7 +1,6 @@
 package notfound
 
 import (
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -48,13 +47,12 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 // TestTemplateIsTriedWithPlaceholders loads a template that fails where a placeholder is empty, or has no server to
 // ask.
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
-	file := testcaddy.TempFile(t, "404.html", `{{slice (.Placeholder "http.request.uuid") 0 8}}`+
+	file := testcaddy.TempFile(t, "404.txt", `{{slice (.Placeholder "http.request.uuid") 0 8}}`+
 		`{{slice (.Placeholder "{http.request.host}") 0 1}}{{slice (.Placeholder "http.request.remote.host") 0 1}}`+
 		`|{{.Placeholder "http.shutting_down"}}`)
-	h := provision(t, &Handler{Template: map[string]string{"html": file}, Formats: []string{"html"}})
-	w := httptest.NewRecorder()
-	err := serve(h, w, "GET", "/x", testcaddy.EndOfChain)
-	if err != nil || !strings.HasSuffix(w.Body.String(), "a1|false") {
-		t.Errorf("got %q, %v", w.Body, err)
+	h := provision(t, &Handler{Template: map[string]string{"text": file}})
+	res := answer(t, inside(h, testcaddy.EndOfChain), get())
+	if !strings.HasSuffix(res.Content, "a1|false") {
+		t.Errorf("got %q", res.Content)
 	}
 }
