@@ -34,15 +34,19 @@ func withPolicy(h caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
 	}
 }
 
-// TestPageHasTheHeaderOfTheSite has a handler overwrite a field of the site, and add one of its own.
+// TestPageHasTheHeaderOfTheSite has a handler overwrite a field of the site, add one of its own, and another one once
+// its response has begun.
 func TestPageHasTheHeaderOfTheSite(t *testing.T) {
 	t.Parallel()
 	h := provision(t, &Handler{})
-	next := script(set(policy, "default-src *"), set("Set-Cookie", "a=1"), html, is404)
+	overwrite := set(policy, "default-src *")
+	cookie := set("Set-Cookie", "a=1")
+	next := script(overwrite, cookie, html, is404, own)
 	res := answer(t, withPolicy(inside(h, next)), get())
 	res.WantPage(t, "GET", ourPage, "")
 	res.WantHeader(t, policy, "default-src 'self'")
 	res.WantHeader(t, "Set-Cookie", "a=1")
+	res.WantHeader(t, "X-Own", "")
 }
 
 // TestGroupRunsAgainOnceItHasEnded has a plugin call a handler again, after it has returned an error.
