@@ -31,10 +31,11 @@ const (
 )
 
 // wantItems finds the items of a list in a text: what the group of the pattern matches.
-func wantItems(t *testing.T, text, pattern string, want []string) {
+func wantItems(t *testing.T, text, pattern string, want ...string) {
 	t.Helper()
 	var got []string
-	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+	item := regexp.MustCompile(pattern)
+	for _, match := range item.FindAllStringSubmatch(text, -1) {
 		got = append(got, match[1])
 	}
 	if !slices.Equal(got, want) {
@@ -59,8 +60,8 @@ func between(t *testing.T, file, start, end string) string {
 
 func TestListsOfOptions(t *testing.T) {
 	syntax := between(t, "caddyfile.go", "not_found [<matcher>] {\n", "//\t}\n")
-	wantItems(t, syntax, `//\t    (\w+)`, optionNames)
-	wantItems(t, syntax, `replace +(.+)`, []string{strings.Join(modes, "|")})
+	wantItems(t, syntax, `//\t    (\w+)`, optionNames...)
+	wantItems(t, syntax, `replace +(.+)`, strings.Join(modes, "|"))
 
 	readme := between(t, "README.md", "\n## Options\n", "\n## ")
 	readme = strings.ReplaceAll(readme, `\|`, "|")
@@ -69,9 +70,9 @@ func TestListsOfOptions(t *testing.T) {
 		words := strings.Fields(line)[1:]
 		options = append(options, strings.Join(words, " "))
 	}
-	wantItems(t, readme, "(?m)^\\| `(.+?)` \\|", options)
-	wantItems(t, readme, "`formats .+?` \\| `(.+?)`", []string{strings.Join(page.Formats(), " ")})
-	wantItems(t, readme, "`replace .+?` \\| `(.+?)`", []string{judge.Pages})
+	wantItems(t, readme, "(?m)^\\| `(.+?)` \\|", options...)
+	wantItems(t, readme, "`formats .+?` \\| `(.+?)`", strings.Join(page.Formats(), " "))
+	wantItems(t, readme, "`replace .+?` \\| `(.+?)`", judge.Pages)
 
 	object := between(t, "docs/options.md", "```json\n", "```")
 	keys := []string{"handler"}
@@ -80,23 +81,24 @@ func TestListsOfOptions(t *testing.T) {
 			keys = append(keys, option)
 		}
 	}
-	wantItems(t, object, `(?m)^\t"(\w+)":`, append(keys, "group"))
+	wantItems(t, object, `(?m)^\t"(\w+)":`, append(keys, "group")...)
 	h := new(Handler)
-	if err := json.Unmarshal([]byte(object), h); err != nil {
+	err := json.Unmarshal([]byte(object), h)
+	if err != nil {
 		t.Error(err)
 	}
 	provision(t, h)
 
 	godoc := between(t, "module.go", "// Which 404 responses of the next handlers", "Replace string")
-	wantItems(t, godoc, quoted+": ", modes)
-	wantItems(t, godoc, "Default: "+quoted, []string{judge.Pages})
+	wantItems(t, godoc, quoted+": ", modes...)
+	wantItems(t, godoc, "Default: "+quoted, judge.Pages)
 }
 
 func TestListsOfFormats(t *testing.T) {
 	godoc := between(t, "module.go", "// The representations on offer: ", "Formats []string")
-	wantItems(t, godoc, quoted, page.Formats())
+	wantItems(t, godoc, quoted, page.Formats()...)
 	table := between(t, "docs/representations.md", "\n## Formats\n", "\n## ")
-	wantItems(t, table, firstColumn, page.Formats())
+	wantItems(t, table, firstColumn, page.Formats()...)
 
 	// The clients of the tests know the same formats, and the handler sends what the documents say.
 	h := provision(t, &Handler{})
@@ -131,8 +133,10 @@ func TestListsOfFlags(t *testing.T) {
 	command.CobraFunc(cmd)
 	var flags []string
 	cmd.Flags().SortFlags = false // so that they are in the order of the code
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
-	wantItems(t, command.Usage, `\[--([a-z-]+)`, flags)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		flags = append(flags, f.Name)
+	})
+	wantItems(t, command.Usage, `\[--([a-z-]+)`, flags...)
 
 	var options []string
 	for _, option := range optionNames {
@@ -142,7 +146,7 @@ func TestListsOfFlags(t *testing.T) {
 		}
 	}
 	help := between(t, "internal/command/command.go", "Accept header prefers. ", " are the options of the")
-	wantItems(t, help, `--([a-z-]+)`, options)
+	wantItems(t, help, `--([a-z-]+)`, options...)
 }
 
 func TestListsOfTheReport(t *testing.T) {
@@ -154,13 +158,17 @@ func TestListsOfTheReport(t *testing.T) {
 		links = append(links, l.String())
 	}
 	const document = "docs/report.md"
-	wantItems(t, between(t, document, "\n## What is counted\n", "\n## "), firstColumn, outcomes)
-	wantItems(t, between(t, document, "\n## Three kinds of links\n", "\n## "), firstColumn, links)
+	counted := between(t, document, "\n## What is counted\n", "\n## ")
+	wantItems(t, counted, firstColumn, outcomes...)
+	kinds := between(t, document, "\n## Three kinds of links\n", "\n## ")
+	wantItems(t, kinds, firstColumn, links...)
 
-	const help = "internal/command/report.go"
+	const source = "internal/command/report.go"
 	const word = `(\w{3,})` // which leaves out the “or” before the last
-	wantItems(t, between(t, help, "Only addresses with such an outcome: ", `"`), word, outcomes)
-	wantItems(t, between(t, help, "Only addresses that were missed by such a link: ", `"`), word, links)
+	why := between(t, source, "Only addresses with such an outcome: ", `"`)
+	wantItems(t, why, word, outcomes...)
+	link := between(t, source, "Only addresses that were missed by such a link: ", `"`)
+	wantItems(t, link, word, links...)
 }
 
 // TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,
@@ -169,7 +177,8 @@ func TestRecorded404s(t *testing.T) {
 	t.Parallel()
 	h := provision(t, &Handler{})
 	recordings := testcaddy.Recordings()
-	wantItems(t, between(t, "docs/applications.md", "", "\n## "), `(\d+) of their 404s`, []string{fmt.Sprint(len(recordings))})
+	document := between(t, "docs/applications.md", "", "\n## ")
+	wantItems(t, document, `(\d+) of their 404s`, fmt.Sprint(len(recordings)))
 	for _, rec := range recordings {
 		replay := func(w http.ResponseWriter, _ *http.Request) error {
 			rec.Replay(w)
@@ -187,12 +196,13 @@ func TestRecorded404s(t *testing.T) {
 			theirs.Header.Del("Vary")
 			got.Header.Del("Vary")
 
-			isTheirs := got.Content == theirs.Content && reflect.DeepEqual(got.Header, theirs.Header)
+			hasTheirHeader := reflect.DeepEqual(got.Header, theirs.Header)
+			isTheirs := hasTheirHeader && got.Content == theirs.Content
 			isPage := got.Header.Get("Content-Location") == "" // which every recording has
 			passes := slices.Contains(rec.PassesTo, client)
 			if isTheirs != passes || isPage == passes {
-				what := fmt.Sprint(rec.Application, ", ", rec.Client, ", ", rec.Method, " ", rec.Target)
-				t.Errorf("%s, to %s: got %v\n%.200s\nwant it to pass: %v", what, client, got.Header, got.Content, passes)
+				t.Errorf("%s, %s, %s %s:", rec.Application, rec.Client, rec.Method, rec.Target)
+				t.Errorf("to %s, got %v\n%.200s\nwant it to pass: %v", client, got.Header, got.Content, passes)
 			}
 		}
 	}
