@@ -21,34 +21,38 @@ import (
 //	go test -run '^$' -bench . -benchmem -memprofile mem.out -memprofilerate 1 .
 //	go tool pprof -top -sample_index alloc_space mem.out
 
-// run has a handler answer a prepared request. Nobody reads the response.
-func run(t *testing.T, h caddyhttp.HandlerFunc, r *http.Request) {
-	w, received, end := receive(r)
+const allocationRuns = 1000
+
+// measured is a handler that answers a request. Nobody reads the response.
+type measured struct {
+	handler caddyhttp.HandlerFunc
+	request *http.Request
+}
+
+func (m measured) run() {
+	w, r, end := receive(m.request)
 	defer end()
-	if err := h(w, received); err != nil {
-		t.Fatal(err)
+	if err := m.handler(w, r); err != nil {
+		panic(err)
 	}
 }
 
-// allocations counts what handling a request allocates.
-func allocations(t *testing.T, h caddyhttp.HandlerFunc, r *http.Request) float64 {
-	return testing.AllocsPerRun(1000, func() { run(t, h, r) })
+func (m measured) allocations() float64 {
+	return testing.AllocsPerRun(allocationRuns, m.run)
 }
 
-// allocated returns how many bytes handling a request allocates.
-func allocated(t *testing.T, h caddyhttp.HandlerFunc, r *http.Request) int {
-	const runs = 1000
+func (m measured) bytes() int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for range runs {
-		run(t, h, r)
+	for range allocationRuns {
+		m.run()
 	}
 	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc-before.TotalAlloc) / runs
+	return int(after.TotalAlloc-before.TotalAlloc) / allocationRuns
 }
 
 func TestAllocationsOfAPageAreFew(t *testing.T) {
-	with := inside(provision(t, &Handler{Report: true}), testcaddy.EndOfChain)
+	h := provision(t, &Handler{Report: true})
 	for _, accept := range []string{"*/*", chrome, "text/markdown, text/html, */*"} {
 		for target, most := range map[string]float64{
 			benchmarkTarget:                  6,
@@ -56,8 +60,9 @@ func TestAllocationsOfAPageAreFew(t *testing.T) {
 		} {
 			r := incoming(target, accept)
 			r.Header.Set("Referer", "https://www.example.com/blog?x")
-			got := allocations(t, with, r) - allocations(t, testcaddy.EndOfChain, r)
-			if got > most {
+			without := measured{testcaddy.EndOfChain, r}
+			with := measured{inside(h, testcaddy.EndOfChain), r}
+			if got := with.allocations() - without.allocations(); got > most {
 				t.Errorf("the page for %s, %.20s: got %v allocations, want %v at most", accept, target, got, most)
 			}
 		}
@@ -72,13 +77,14 @@ func TestAllocationsOfAResponseThatPassesAreFew(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	with := withPolicy(inside(provision(t, &Handler{}), next))
-	without := withPolicy(next)
+	h := provision(t, &Handler{})
 	r := incoming(benchmarkTarget, "*/*")
-	if got := allocations(t, with, r) - allocations(t, without, r); got > 2 {
+	without := measured{withPolicy(next), r}
+	with := measured{withPolicy(inside(h, next)), r}
+	if got := with.allocations() - without.allocations(); got > 2 {
 		t.Errorf("got %v allocations, want 2 at most: the exchange and the placeholder", got)
 	}
-	if got := allocated(t, with, r) - allocated(t, without, r); got > 400 {
+	if got := with.bytes() - without.bytes(); got > 400 {
 		t.Errorf("got %d bytes allocated, want 400 at most", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -36,8 +35,10 @@ func incoming(target, accept string) *http.Request {
 	r.Header.Set("User-Agent", "benchmark")
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Accept", accept)
-	ctx := context.WithValue(r.Context(), http.ServerContextKey, new(http.Server))
-	ctx = context.WithValue(ctx, http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
+	server := new(http.Server)
+	address := &net.TCPAddr{IP: net.IPv6loopback, Port: 80}
+	ctx := context.WithValue(r.Context(), http.ServerContextKey, server)
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, address)
 	return r.WithContext(ctx)
 }
 
@@ -52,11 +53,13 @@ func receive(r *http.Request) (w *discard, prepared *http.Request, end context.C
 // discard is the writer of a client that takes everything.
 type discard struct{ header http.Header }
 
-func (w *discard) Header() http.Header                 { return w.header }
-func (w *discard) Write(p []byte) (int, error)         { return len(p), nil }
-func (w *discard) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
-func (w *discard) WriteHeader(int)                     {}
-func (w *discard) FlushError() error                   { return nil }
+func (w *discard) Header() http.Header { return w.header }
+
+func (w *discard) WriteHeader(int) {}
+
+func (w *discard) Write(p []byte) (int, error) {
+	return len(p), nil
+}
 
 // compile compiles the routes of a site, as Caddy's server does it. They end in the next handler.
 func compile(b *testing.B, directives string, next caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
@@ -67,7 +70,8 @@ func compile(b *testing.B, directives string, next caddyhttp.HandlerFunc) caddyh
 		b.Fatal(err)
 	}
 	app := new(caddyhttp.App)
-	if err := json.Unmarshal(config.AppsRaw["http"], app); err != nil {
+	err := json.Unmarshal(config.AppsRaw["http"], app)
+	if err != nil {
 		b.Fatal(err)
 	}
 	delete(config.AppsRaw, "http") // so that nothing listens
@@ -103,7 +107,8 @@ func benchmark(b *testing.B, h caddyhttp.HandlerFunc, r *http.Request) {
 			runtime.GC()
 		}
 		for i := range now {
-			now[i].w, now[i].r, now[i].end = receive(r)
+			next := &now[i]
+			next.w, next.r, next.end = receive(r)
 		}
 		b.StartTimer()
 		for _, each := range now {
@@ -147,7 +152,8 @@ func BenchmarkReplace(b *testing.B) {
 		"intercept": "intercept {\n@404 status 404\nhandle_response @404 {\nrespond `" + respond + "` 404\n}\n}",
 	} {
 		for _, size := range []int{1_000, 100_000, 10_000_000} {
-			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+			name := fmt.Sprintf("%s/%d", name, size)
+			b.Run(name, func(b *testing.B) {
 				site := compile(b, directives, pageOfSize(size))
 				r := incoming(benchmarkTarget, "text/plain")
 				answer(b, site, r).WantPage(b, "GET", benchmarkURI, "")
@@ -167,7 +173,8 @@ func pageOfSize(size int) caddyhttp.HandlerFunc {
 		header.Set("Etag", `"1"`)
 		w.WriteHeader(http.StatusNotFound)
 		for left := size; left > 0; left -= len(piece) {
-			if _, err := w.Write(piece[:min(left, len(piece))]); err != nil {
+			_, err := w.Write(piece[:min(left, len(piece))])
+			if err != nil {
 				break // as reverse_proxy, which logs that it cannot copy the rest
 			}
 		}

@@ -35,7 +35,8 @@ func provision(t testing.TB, h *Handler) *Handler {
 
 func provisionErr(t testing.TB, h *Handler) error {
 	t.Helper()
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
+	background := caddy.Context{Context: context.Background()}
+	ctx, cancel := caddy.NewContext(background)
 	t.Cleanup(cancel)
 	err := h.Provision(ctx)
 	h.logger = zap.NewNop() // or a test that fails prints a debug line for each page
@@ -58,12 +59,14 @@ func get() *http.Request {
 
 // prepare prepares a request, as Caddy's server does.
 func prepare(w http.ResponseWriter, r *http.Request) *http.Request {
-	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
+	server := new(caddyhttp.Server)
+	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, server)
 }
 
 // inErrorRoute returns a prepared request as it is in the error route of an error.
 func inErrorRoute(r *http.Request, handled error) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, handled))
+	ctx := context.WithValue(r.Context(), caddyhttp.ErrorCtxKey, handled)
+	return r.WithContext(ctx)
 }
 
 // answer has a handler answer a request.
