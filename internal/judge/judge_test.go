@@ -53,8 +53,10 @@ func (e exchange) request() *request.Request {
 	}
 	r.Header.Set("Accept", e.accept)
 	r.Header.Set("Sec-Fetch-Mode", e.secFetchMode)
-	ctx := context.WithValue(r.Context(), caddy.ReplacerCtxKey, caddy.NewReplacer())
-	ctx = context.WithValue(ctx, caddyhttp.VarsCtxKey, map[string]any{"unhandled": e.isUnhandled})
+	replacer := caddy.NewReplacer()
+	vars := map[string]any{"unhandled": e.isUnhandled}
+	ctx := context.WithValue(r.Context(), caddy.ReplacerCtxKey, replacer)
+	ctx = context.WithValue(ctx, caddyhttp.VarsCtxKey, vars)
 	if e.handled != nil {
 		ctx = context.WithValue(ctx, caddyhttp.ErrorCtxKey, e.handled)
 	}
@@ -257,12 +259,14 @@ func TestWhatBeginsAsJSONIsReplaced(t *testing.T) {
 		{method: "HEAD"},
 		{contentEncoding: "gzip"},
 	} {
-		if j := e.judgeIn(t, ""); j.Body([]byte("{"), e.header()) {
+		j := e.judgeIn(t, "")
+		if j.Body([]byte("{"), e.header()) {
 			t.Errorf("%+v passes", e)
 		}
 	}
 	var e exchange
-	if j := e.judgeIn(t, All); j.Body([]byte("{"), e.header()) {
+	j := e.judgeIn(t, All)
+	if j.Body([]byte("{"), e.header()) {
 		t.Error("it passes, though all are replaced")
 	}
 }
@@ -312,7 +316,8 @@ func TestStatusThatIsNoAnswer(t *testing.T) {
 		{status: 500, exchange: atEnd, want: response.Pass},
 	} {
 		j := enter(t, Options{}, tt.exchange.request())
-		if got := j.Status(tt.status, tt.exchange.header()); got != tt.want {
+		got := j.Status(tt.status, tt.exchange.header())
+		if got != tt.want {
 			t.Errorf("status %d, %+v: got the verdict %d, want %d", tt.status, tt.exchange, got, tt.want)
 		}
 	}
@@ -337,13 +342,15 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 	} {
 		j := new(Judge)
 		left := tt.left.header()
-		j.Enter(&Options{Mode: None, Keep: keepMarked}, tt.exchange.request(), left)
+		o := Options{Mode: None, Keep: keepMarked}
+		j.Enter(&o, tt.exchange.request(), left)
 		for _, values := range left {
 			values[0] = "changed in place"
 		}
 		j.Status(http.StatusNotFound, tt.exchange.header())
 		outcome, _ := j.Decide(nil, !j.isHeld)
-		if isPage := outcome == report.Error; isPage != tt.isPage || j.IsStatusZero() {
+		isPage := outcome == report.Error
+		if isPage != tt.isPage || j.IsStatusZero() {
 			t.Errorf("%s: got %s, want the page: %v", name, outcome, tt.isPage)
 		}
 
@@ -368,7 +375,8 @@ func TestInnerHandlerDecides(t *testing.T) {
 		if outer.Reason().IsOwn() {
 			t.Errorf("%+v: the outer one has the reason %q, which is the inner one's", e, outer.Reason())
 		}
-		if outcome, isMissing := outer.Decide(nil, true); outcome != report.Passed || !isMissing {
+		outcome, isMissing := outer.Decide(nil, true)
+		if outcome != report.Passed || !isMissing {
 			t.Errorf("%+v: it counts as %s, %v", e, outcome, isMissing)
 		}
 
@@ -397,13 +405,18 @@ func TestDryRunDecidesNothing(t *testing.T) {
 func TestReasonPlaceholder(t *testing.T) {
 	live := Options{Keep: keepMarked}
 	none := Options{Keep: keepMarked, Mode: None}
+	all := Options{Mode: All}
 	dry := Options{DryRun: true}
 	for name, tt := range map[string]struct {
 		handlers []Options
 		exchange exchange
 		want     string
 	}{
-		"one that keeps":        {handlers: []Options{dry, {Mode: All}, live}, exchange: exchange{isMarked: true}, want: "keep"},
+		"one that keeps, in all others": {
+			handlers: []Options{dry, all, live},
+			exchange: exchange{isMarked: true},
+			want:     "keep",
+		},
 		"a dry run":             {handlers: []Options{dry}, want: "dry_run"},
 		"the page in a dry run": {handlers: []Options{dry, live}, want: ""},
 		"a dry run in the page": {handlers: []Options{live, dry}, want: ""},
@@ -416,7 +429,8 @@ func TestReasonPlaceholder(t *testing.T) {
 		}
 		for _, j := range slices.Backward(judges) {
 			j.Status(http.StatusNotFound, tt.exchange.header())
-			if outcome, isMissing := j.Decide(nil, !j.isHeld); isMissing && outcome.IsCause() {
+			outcome, isMissing := j.Decide(nil, !j.isHeld)
+			if isMissing && outcome.IsCause() {
 				j.DecidePage(outcome)
 			}
 			j.Leave()

@@ -18,8 +18,8 @@ func wantRunning(t *testing.T, r *request.Request, group string) {
 	}
 }
 
-// TestOneHandlerOfAGroupRuns has handlers of two groups and of none. The first of them leaves first, as where two chains
-// of one request run at once. A handler that has ended is no longer in the way of another one of its group.
+// TestOneHandlerOfAGroupRuns has handlers of two groups and of none. The first of them leaves first, as where two
+// chains of one request run at once. A handler that has ended is no longer in the way of another one of its group.
 func TestOneHandlerOfAGroupRuns(t *testing.T) {
 	r := exchange{}.request()
 	a := Options{Group: "a"}

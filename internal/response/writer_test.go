@@ -113,7 +113,8 @@ func TestKeepsInterfaces(t *testing.T) {
 			rc.Flush(),
 		)
 		const want = "Flush, ReadFrom, Hijack, SetReadDeadline, SetWriteDeadline, EnableFullDuplex, Push /style.css, Flush"
-		if got := strings.Join(below.calls, ", "); got != want || err != nil {
+		got := strings.Join(below.calls, ", ")
+		if got != want || err != nil {
 			t.Errorf("dry run: %v: got the calls %s, want %s: %v", isDry, got, want, err)
 		}
 	}
@@ -140,7 +141,8 @@ func TestHeldResponseIsNotSent(t *testing.T) {
 	flushErr := w.FlushError()
 	written, writeErr := w.Write([]byte("theirs"))
 	read, readErr := w.ReadFrom(strings.NewReader("theirs"))
-	if err := errors.Join(flushErr, writeErr, readErr); err != nil || written != 6 || read != 6 {
+	err := errors.Join(flushErr, writeErr, readErr)
+	if err != nil || written != 6 || read != 6 {
 		t.Errorf("%d bytes were written, and %d read: %v", written, read, err)
 	}
 	if _, _, err := w.Hijack(); err == nil {
@@ -169,16 +171,17 @@ func TestHeldResponseIsNotSent(t *testing.T) {
 // TestHeldBodyIsDrainedWithinLimits writes a body that does not end, and one that comes late.
 func TestHeldBodyIsDrainedWithinLimits(t *testing.T) {
 	w := heldWriter()
-	if _, err := w.Write(make([]byte, maxDrained)); err != nil {
+	piece := make([]byte, maxDrained)
+	if _, err := w.Write(piece); err != nil {
 		t.Errorf("within the limit: %v", err)
 	}
-	if _, err := w.Write([]byte("x")); !errors.Is(err, ErrReplaced) {
+	if _, err := w.Write(piece[:1]); err != ErrReplaced {
 		t.Errorf("past the limit, got the error %v", err)
 	}
 
 	late := heldWriter()
 	late.heldResponse.deadline = time.Now()
-	if _, err := late.Write([]byte("x")); !errors.Is(err, ErrReplaced) {
+	if _, err := late.Write(piece[:1]); err != ErrReplaced {
 		t.Errorf("past the deadline, got the error %v", err)
 	}
 }
@@ -220,8 +223,9 @@ func TestReleasedResponseIsAsIfItWasNeverHeld(t *testing.T) {
 	if !reflect.DeepEqual(sent, wantSent) {
 		t.Errorf("got the header %v, want %v", sent, wantSent)
 	}
-	if got.Body.String() != "{}" || !slices.Equal(got.calls, want.calls) {
-		t.Errorf("got %q and the calls %q, want %q", got.Body, got.calls, want.calls)
+	body := got.Body.String()
+	if body != "{}" || !slices.Equal(got.calls, want.calls) {
+		t.Errorf("got %q and the calls %q, want %q", body, got.calls, want.calls)
 	}
 }
 
