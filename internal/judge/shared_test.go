@@ -44,15 +44,19 @@ func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
 	e := exchange{isMarked: true}
 	r := e.request()
 	outer := enter(t, Options{Group: "outer"}, r)
-	var chains sync.WaitGroup
-	for range 20 {
+	const n = 20
+	var begun, chains sync.WaitGroup
+	begun.Add(n)
+	for range n {
 		chains.Go(func() {
 			inner := enter(t, Options{Keep: keepMarked}, r)
+			begun.Done()
+			begun.Wait()
 			inner.Status(http.StatusNotFound, e.header())
 			inner.ClaimCount()
-			inner.Leave()
 			r.Replacer.GetString(reasonPlaceholder)
 			r.Replacer.GetString(causePlaceholder)
+			inner.Leave()
 		})
 	}
 	chains.Wait()
