@@ -10,69 +10,81 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// allocations counts what the routes of a site allocate for a request, prepared as Caddy's server does it.
-func (s *site) allocations(t *testing.T, r *http.Request) float64 {
-	t.Helper()
-	return testing.AllocsPerRun(1000, func() {
-		w, received, end := receive(r)
-		defer end()
-		if err := s.serve(w, received); err != nil {
-			t.Fatal(err)
-		}
-	})
+// To see what is allocated, run
+//
+//	go test -run '^$' -bench . -benchmem -memprofile mem.out -memprofilerate 1 .
+//	go tool pprof -top -sample_index alloc_space mem.out
+
+const allocationRuns = 1000
+
+// measured is a handler that answers a request. Nobody reads the response.
+type measured struct {
+	handler caddyhttp.HandlerFunc
+	request *http.Request
 }
 
-// allocated returns how many bytes that is.
-func (s *site) allocated(t *testing.T, r *http.Request) int {
-	t.Helper()
-	const runs = 1000
+func (m measured) run() {
+	w, r, end := receive(m.request)
+	defer end()
+	if err := m.handler(w, r); err != nil {
+		panic(err)
+	}
+}
+
+func (m measured) allocations() float64 {
+	return testing.AllocsPerRun(allocationRuns, m.run)
+}
+
+func (m measured) bytes() int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for range runs {
-		w, received, end := receive(r)
-		if err := s.serve(w, received); err != nil {
-			t.Fatal(err)
-		}
-		end()
+	for range allocationRuns {
+		m.run()
 	}
 	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc-before.TotalAlloc) / runs
+	return int(after.TotalAlloc-before.TotalAlloc) / allocationRuns
 }
 
-// TestAllocationsAreFew holds the budget of a page, and of a response that passes.
-func TestAllocationsAreFew(t *testing.T) {
-	const see = "; to see which, run go test -run '^$' -bench . -benchmem -memprofile mem.out -memprofilerate 1 . and go tool pprof -top -sample_index alloc_space mem.out"
-	nothing := compile(t, "calls_next", nil)
-	for name, directive := range map[string]string{"not_found": "not_found", "with the report": "not_found {\nreport\n}"} {
-		answering := compile(t, directive, nil)
-		for _, accept := range []string{"*/*", chrome, "text/markdown, text/html, */*"} {
-			for target, most := range map[string]float64{benchmarkTarget: 6, "/" + strings.Repeat("<", 2_000): 8} {
-				r := incoming(t, "/", "Accept: "+accept, "Referer: https://www.example.com/blog?x")
-				r.RequestURI = target
-				if got := answering.allocations(t, r) - nothing.allocations(t, r); got > most {
-					t.Errorf("%s: the page for %s, %.20s: got %v allocations, want %v at most"+see, name, accept, target, got, most)
-				}
+func TestAllocationsOfAPageAreFew(t *testing.T) {
+	h := provision(t, &Handler{Report: true})
+	for _, accept := range []string{"*/*", chrome, "text/markdown, text/html, */*"} {
+		for target, most := range map[string]float64{
+			benchmarkTarget:                  6,
+			"/" + strings.Repeat("<", 2_000): 8,
+		} {
+			r := incoming(target, accept)
+			r.Header.Set("Referer", "https://www.example.com/blog?x")
+			without := measured{testcaddy.EndOfChain, r}
+			with := measured{inside(h, testcaddy.EndOfChain), r}
+			if got := with.allocations() - without.allocations(); got > most {
+				t.Errorf("the page for %s, %.20s: got %v allocations, want %v at most", accept, target, got, most)
 			}
 		}
 	}
+}
 
-	passes := func(w http.ResponseWriter, r *http.Request) error {
+// TestAllocationsOfAResponseThatPassesAreFew has a site with a policy, which is copied before the next handler runs.
+func TestAllocationsOfAResponseThatPassesAreFew(t *testing.T) {
+	next := func(w http.ResponseWriter, r *http.Request) error {
 		_, cancel := context.WithCancel(r.Context()) // as http.Transport does
 		defer cancel()
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	r := incoming(t, benchmarkTarget)
-	const policy = "header Content-Security-Policy \"default-src 'self'\"\n"
-	for _, site := range []string{"", policy} {
-		with, without := compile(t, site+"not_found", passes), compile(t, site+"calls_next", passes)
-		if got := with.allocations(t, r) - without.allocations(t, r); got > 2 {
-			t.Errorf("a response that passes, %q: got %v allocations, want 2 at most: the exchange and the placeholder"+see, site, got)
-		}
-		if got := with.allocated(t, r) - without.allocated(t, r); got > 400 {
-			t.Errorf("a response that passes, %q: got %d bytes allocated, want 400 at most"+see, site, got)
-		}
+	h := provision(t, &Handler{})
+	r := incoming(benchmarkTarget, "*/*")
+	without := measured{withPolicy(next), r}
+	with := measured{withPolicy(inside(h, next)), r}
+	if got := with.allocations() - without.allocations(); got > 2 {
+		t.Errorf("got %v allocations, want 2 at most: the exchange and the placeholder", got)
+	}
+	if got := with.bytes() - without.bytes(); got > 400 {
+		t.Errorf("got %d bytes allocated, want 400 at most", got)
 	}
 }

@@ -3,7 +3,9 @@ package notfound
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -11,15 +13,84 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
+const (
+	benchmarkTarget = "/docs/nothing?x=1"
+	benchmarkURI    = "http://www.example.com" + benchmarkTarget
+
+	chrome = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8," +
+		"application/signed-exchange;v=b3;q=0.7"
+)
+
+// incoming returns a request as net/http passes it to Caddy.
+func incoming(target, accept string) *http.Request {
+	r := get()
+	r.RequestURI = target
+	r.Host = "www.example.com"
+	r.Header.Set("User-Agent", "benchmark")
+	r.Header.Set("Accept-Encoding", "gzip")
+	r.Header.Set("Accept", accept)
+	server := new(http.Server)
+	address := &net.TCPAddr{IP: net.IPv6loopback, Port: 80}
+	ctx := context.WithValue(r.Context(), http.ServerContextKey, server)
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, address)
+	return r.WithContext(ctx)
+}
+
+// receive prepares a request as Caddy's server does, with a writer that discards the response. As in net/http, each
+// request has its own context, which the caller ends after the response.
+func receive(r *http.Request) (w *discard, prepared *http.Request, end context.CancelFunc) {
+	ctx, end := context.WithCancel(r.Context())
+	w = &discard{http.Header{"Server": {"Caddy"}}}
+	return w, prepare(w, r.WithContext(ctx)), end
+}
+
+// discard is the writer of a client that takes everything.
+type discard struct{ header http.Header }
+
+func (w *discard) Header() http.Header { return w.header }
+
+func (w *discard) WriteHeader(int) {}
+
+func (w *discard) Write(p []byte) (int, error) {
+	return len(p), nil
+}
+
+// compile compiles the routes of a site, as Caddy's server does it. They end in the next handler.
+func compile(b *testing.B, directives string, next caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
+	b.Helper()
+	adapted := testcaddy.Adapt(b, testcaddy.Caddyfile("http://:0 {\n"+directives+"\n}"))
+	config := new(caddy.Config)
+	if err := json.Unmarshal(adapted, config); err != nil {
+		b.Fatal(err)
+	}
+	app := new(caddyhttp.App)
+	err := json.Unmarshal(config.AppsRaw["http"], app)
+	if err != nil {
+		b.Fatal(err)
+	}
+	delete(config.AppsRaw, "http") // so that nothing listens
+	ctx, err := caddy.ProvisionContext(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	routes := app.Servers["srv0"].Routes
+	if err := routes.Provision(ctx); err != nil {
+		b.Fatal(err)
+	}
+	return routes.Compile(next).ServeHTTP
+}
+
 // The benchmarks compare sites, each written as a Caddy user would write it, in one run: what counts is the ratio.
 
-// benchmark measures the time of a site's routes. It leaves out Caddy's preparation of the request, which is the same
-// for all sites, and the garbage collector, which works mostly for that: what the routes cost it shows in their
-// allocations.
-func (s *site) benchmark(b *testing.B, r *http.Request) {
+// benchmark measures the time of a handler. It leaves out Caddy's preparation of the request, which is the same for all
+// sites, and the garbage collector, which works mostly for that: what the handler costs it shows in its allocations.
+func benchmark(b *testing.B, h caddyhttp.HandlerFunc, r *http.Request) {
 	b.ReportAllocs()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var m runtime.MemStats
@@ -36,11 +107,12 @@ func (s *site) benchmark(b *testing.B, r *http.Request) {
 			runtime.GC()
 		}
 		for i := range now {
-			now[i].w, now[i].r, now[i].end = receive(r)
+			next := &now[i]
+			next.w, next.r, next.end = receive(r)
 		}
 		b.StartTimer()
 		for _, each := range now {
-			if err := s.serve(each.w, each.r); err != nil {
+			if err := h(each.w, each.r); err != nil {
 				b.Fatal(err)
 			}
 			each.end()
@@ -50,7 +122,7 @@ func (s *site) benchmark(b *testing.B, r *http.Request) {
 
 // BenchmarkAnswer has addresses of different lengths, and at last a short one, which costs no more after long ones.
 func BenchmarkAnswer(b *testing.B) {
-	s := compile(b, "not_found", nil)
+	site := compile(b, "not_found", testcaddy.EndOfChain)
 	for _, tt := range []struct{ name, accept, target string }{
 		{"text", "*/*", benchmarkTarget},
 		{"html", chrome, benchmarkTarget},
@@ -60,44 +132,52 @@ func BenchmarkAnswer(b *testing.B) {
 		{"text again", "*/*", benchmarkTarget},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
-			r := incoming(b, "/", "Accept: "+tt.accept)
-			r.RequestURI = tt.target
-			got := testcaddy.FieldsOf(b, s.answer(b, r)).URI
+			r := incoming(tt.target, tt.accept)
+			res := answer(b, site, r)
+			got := testcaddy.FieldsOf(b, res).URI
 			want := "http://www.example.com" + strings.ReplaceAll(tt.target, "<", "%3C")
 			if got != want {
 				b.Errorf("got the address %.200s", got)
 			}
-			s.benchmark(b, r)
+			benchmark(b, site, r)
 		})
 	}
 }
 
-// BenchmarkReplace has a handler answer with a 404 page of some size, in pieces as large as those that reverse_proxy
-// copies.
+// BenchmarkReplace has a handler answer with a 404 page of some size.
 func BenchmarkReplace(b *testing.B) {
-	piece := bytes.Repeat([]byte("x"), 32<<10) // not white space, behind which not_found looks for JSON
-	for _, size := range []int{1_000, 100_000, 10_000_000} {
-		for name, directives := range map[string]string{
-			"not_found": "not_found",
-			"intercept": "intercept {\n@404 status 404\nhandle_response @404 {\nrespond `" + testcaddy.TextPage("{method}", "{scheme}://{hostport}{http.request.orig_uri}", "") + "` 404\n}\n}",
-		} {
-			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
-				s := compile(b, directives, func(w http.ResponseWriter, _ *http.Request) error {
-					header := w.Header()
-					header.Set("Content-Type", "text/html; charset=utf-8")
-					header.Set("Content-Length", strconv.Itoa(size))
-					header.Set("Etag", `"1"`)
-					w.WriteHeader(http.StatusNotFound)
-					err := error(nil)
-					for left := size; left > 0 && err == nil; left -= len(piece) {
-						_, err = w.Write(piece[:min(left, len(piece))])
-					}
-					return nil // as reverse_proxy, which logs that it cannot copy the rest
-				})
-				r := incoming(b, benchmarkTarget, "Accept: text/plain")
-				s.answer(b, r).WantPage(b, "GET", benchmarkURI, "")
-				s.benchmark(b, r)
+	respond := testcaddy.TextPage("{method}", "{scheme}://{hostport}{http.request.orig_uri}", "")
+	for name, directives := range map[string]string{
+		"not_found": "not_found",
+		"intercept": "intercept {\n@404 status 404\nhandle_response @404 {\nrespond `" + respond + "` 404\n}\n}",
+	} {
+		for _, size := range []int{1_000, 100_000, 10_000_000} {
+			name := fmt.Sprintf("%s/%d", name, size)
+			b.Run(name, func(b *testing.B) {
+				site := compile(b, directives, pageOfSize(size))
+				r := incoming(benchmarkTarget, "text/plain")
+				answer(b, site, r).WantPage(b, "GET", benchmarkURI, "")
+				benchmark(b, site, r)
 			})
 		}
+	}
+}
+
+// pageOfSize returns a handler that writes a page in pieces as large as those that reverse_proxy copies.
+func pageOfSize(size int) caddyhttp.HandlerFunc {
+	piece := bytes.Repeat([]byte("x"), 32<<10) // not white space, behind which not_found looks for JSON
+	return func(w http.ResponseWriter, _ *http.Request) error {
+		header := w.Header()
+		header.Set("Content-Type", "text/html; charset=utf-8")
+		header.Set("Content-Length", strconv.Itoa(size))
+		header.Set("Etag", `"1"`)
+		w.WriteHeader(http.StatusNotFound)
+		for left := size; left > 0; left -= len(piece) {
+			_, err := w.Write(piece[:min(left, len(piece))])
+			if err != nil {
+				break // as reverse_proxy, which logs that it cannot copy the rest
+			}
+		}
+		return nil
 	}
 }

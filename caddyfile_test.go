@@ -30,14 +30,21 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			input: "not_found {\nkeep header X a\nkeep {\nheader Y a\nheader Y b\nheader !Z\nstatus 404\n}\nkeep header X c\n}",
 			want: Handler{Keep: []caddyhttp.ResponseMatcher{
 				{Headers: http.Header{"X": {"a"}}},
-				{StatusCode: []int{404}, Headers: http.Header{"Y": {"a", "b"}, "Z": nil}},
+				{
+					StatusCode: []int{404},
+					Headers:    http.Header{"Y": {"a", "b"}, "Z": nil},
+				},
 				{Headers: http.Header{"X": {"c"}}},
 			}},
 		},
 
 		"templates": {
 			input: "not_found {\ntemplate xml 404.xml\ntemplate ./json\ntemplate json json\n}",
-			want:  Handler{Template: map[string]string{"xml": "404.xml", "html": "./json", "json": "json"}},
+			want: Handler{Template: map[string]string{
+				"xml":  "404.xml",
+				"html": "./json",
+				"json": "json",
+			}},
 		},
 
 		"empty block of option": {
@@ -46,7 +53,12 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		},
 		"placeholders": {
 			input: "not_found {\ncontext_path {a}app\nbase_url {a}:x\nfooter \" {a} \"\nuri {a}#x\n}",
-			want:  Handler{ContextPath: "{a}app", BaseURL: "{a}:x", Footer: " {a} ", URI: "{a}#x"},
+			want: Handler{
+				ContextPath: "{a}app",
+				BaseURL:     "{a}:x",
+				Footer:      " {a} ",
+				URI:         "{a}#x",
+			},
 		},
 
 		"an apostrophe": {
@@ -91,32 +103,63 @@ func wantSameInJSON(t *testing.T, h *Handler) {
 		t.Fatal(err)
 	}
 	fromJSON := new(Handler)
-	if err := caddy.StrictUnmarshalJSON(encoded, fromJSON); err != nil || !reflect.DeepEqual(fromJSON, h) {
+	err = caddy.StrictUnmarshalJSON(encoded, fromJSON)
+	if err != nil || !reflect.DeepEqual(fromJSON, h) {
 		t.Errorf("%s becomes %+v, %v", encoded, fromJSON, err)
 	}
 }
 
 // TestMistakesInJSONAreRefused has what a Caddyfile cannot say, or is found only when a config is loaded.
 func TestMistakesInJSONAreRefused(t *testing.T) {
-	for config, want := range map[string]string{
-		`{"status":404}`:                                      `unknown field "status"`,
-		`{"keep":[{"headers":{"X":["*"]}},{}]}`:               "keep: a matcher without a header field would keep every 404 response",
-		`{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`: "keep: no 404 response has one of the statuses []; leave the status out",
-		`{"template":{"html":"{env.X}.html"}}`:                `template: "{env.X}.html" takes no placeholders; {$NAME} in a Caddyfile`,
-		`{"template":{"yaml":"404"}}`:                         `template: the format yaml is not on offer; the formats are text, `,
-		`{"template":{"json":""}}`:                            "template: json needs a file",
-		`{"template":"404.html"}`:                             "Handler.template of type map[string]string",
-		`{"message":"x","context_path":"/"}`:                  "message: with a message of your own, context_path has no effect; leave one of the two out",
-		`{"formats":["yaml"]}`:                                `formats: unknown format "yaml"; the formats are text, `,
-		`{"replace":"some"}`:                                  `replace: unknown mode "some"; the modes are pages, browsers, all, none`,
+	for _, tt := range []struct{ config, want string }{
+		{
+			config: `{"status":404}`,
+			want:   `unknown field "status"`,
+		},
+		{
+			config: `{"keep":[{"headers":{"X":["*"]}},{}]}`,
+			want:   "keep: a matcher without a header field would keep every 404 response",
+		},
+		{
+			config: `{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`,
+			want:   "keep: no 404 response has one of the statuses []; leave the status out",
+		},
+		{
+			config: `{"template":{"html":"{env.X}.html"}}`,
+			want:   `template: "{env.X}.html" takes no placeholders; {$NAME} in a Caddyfile`,
+		},
+		{
+			config: `{"template":{"yaml":"404"}}`,
+			want:   `template: the format yaml is not on offer; the formats are text, `,
+		},
+		{
+			config: `{"template":{"json":""}}`,
+			want:   "template: json needs a file",
+		},
+		{
+			config: `{"template":"404.html"}`,
+			want:   "Handler.template of type map[string]string",
+		},
+		{
+			config: `{"message":"x","context_path":"/"}`,
+			want:   "message: with a message of your own, context_path has no effect; leave one of the two out",
+		},
+		{
+			config: `{"formats":["yaml"]}`,
+			want:   `formats: unknown format "yaml"; the formats are text, `,
+		},
+		{
+			config: `{"replace":"some"}`,
+			want:   `replace: unknown mode "some"; the modes are pages, browsers, all, none`,
+		},
 	} {
 		h := new(Handler)
-		err := caddy.StrictUnmarshalJSON([]byte(config), h)
+		err := caddy.StrictUnmarshalJSON([]byte(tt.config), h)
 		if err == nil {
 			err = provisionErr(t, h)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got the error\n%v\nwant one with\n%s", config, err, want)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got the error\n%v\nwant one with\n%s", tt.config, err, tt.want)
 		}
 	}
 }
@@ -129,7 +172,7 @@ func TestAdapt(t *testing.T) {
 		t.Fatalf("found %d files, %v", len(files), err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".caddyfiletest"), func(t *testing.T) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			content, err := os.ReadFile(file)
 			if err != nil {
@@ -169,7 +212,8 @@ func TestAdapt(t *testing.T) {
 // FuzzCaddyfile takes any text for the options. Accepted ones survive JSON, load unless a placeholder has an invalid
 // value, and give a page.
 func FuzzCaddyfile(f *testing.F) {
-	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\nformats html json\nreplace all\ntemplate 404.html\ntemplate json 404.json")
+	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\n" +
+		"formats html json\nreplace all\ntemplate 404.html\ntemplate json 404.json")
 	f.Add("message \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport")
 	f.Add("footer \"/{unknown} \\{x\\} {http.request.host}\"")
 	f.Add("message x\ncontext_path /")
@@ -191,15 +235,16 @@ func FuzzCaddyfile(f *testing.F) {
 			h.Template[format] = testcaddy.TempFile(t, "404", source)
 		}
 		if err := provisionErr(t, h); err != nil {
-			if !strings.Contains(h.Message+h.ContextPath+h.BaseURL+h.URI+h.Footer, "{") {
+			values := h.Message + h.ContextPath + h.BaseURL + h.URI + h.Footer
+			if !strings.Contains(values, "{") {
 				t.Errorf("accepted, but not loaded: %v", err)
 			}
 			return
 		}
-		w := httptest.NewRecorder()
-		err = serve(h, w, "GET", "http://a.test/{http.request.host}", testcaddy.EndOfChain)
-		if err != nil || w.Body.Len() == 0 {
-			t.Errorf("got %d %q, %v", w.Code, w.Body, err)
+		r := httptest.NewRequest(http.MethodGet, "http://a.test/{http.request.host}", nil)
+		res := answer(t, inside(h, testcaddy.EndOfChain), r)
+		if res.Content == "" {
+			t.Errorf("got the status %d and no page", res.StatusCode)
 		}
 	})
 }

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
@@ -23,79 +23,133 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// wantList compares a list that people read with the one in the code. Errors build their lists from the code.
-func wantList(t *testing.T, what string, got, want []string) {
+// Errors build their lists from the code. The lists below are written by hand, so they are compared with the code.
+
+const (
+	firstColumn = "(?m)^\\| `(\\w+)" // of a table in Markdown, from its first row to the end of the text
+	quoted      = "`(\\w+)`"
+)
+
+// wantItems finds the items of a list in a text: what the group of the pattern matches.
+func wantItems(t *testing.T, text, pattern string, want ...string) {
 	t.Helper()
+	var got []string
+	item := regexp.MustCompile(pattern)
+	for _, match := range item.FindAllStringSubmatch(text, -1) {
+		got = append(got, match[1])
+	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: got\n%q\nwant, as in the code,\n%q", what, got, want)
+		t.Errorf("got\n%q\nwant, as in the code,\n%q\nfrom\n%.2000s", got, want, text)
 	}
 }
 
-func TestListsOfOptionsAreThoseInTheCode(t *testing.T) {
-	var syntax []string // without //
-	for line := range strings.Lines(between(t, "caddyfile.go", "not_found [<matcher>] {\n", "//\t}\n")) {
-		syntax = append(syntax, strings.Join(strings.Fields(line)[1:], " "))
+// between returns what a file has between two strings.
+func between(t *testing.T, file, start, end string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	options := table(t, "README.md", "## Options")
-	wantList(t, "the syntax of UnmarshalCaddyfile", find(`(?m)^(\w+)`, strings.Join(syntax, "\n")), optionNames)
-	wantList(t, "the options of the README", column(options, 0), syntax)
-	ofFormats := options[slices.Index(optionNames, "formats")]
-	wantList(t, "the default of formats in the README", strings.Fields(strings.Trim(ofFormats[1], "`")), page.Formats())
-	ofReplace := options[slices.Index(optionNames, "replace")]
-	wantList(t, "the default of replace in the README", ofReplace[1:2], []string{"`" + judge.Pages + "`"})
-	wantList(t, "the modes in the syntax", find(`(?m)^replace (.*)`, strings.Join(syntax, "\n")),
-		[]string{strings.Join(modes, "|")})
+	_, text, hasStart := strings.Cut(string(content), start)
+	text, _, hasEnd := strings.Cut(text, end)
+	if !hasStart || !hasEnd {
+		t.Fatalf("%s has nothing between %q and %q", file, start, end)
+	}
+	return text
+}
+
+func TestListsOfOptions(t *testing.T) {
+	syntax := between(t, "caddyfile.go", "not_found [<matcher>] {\n", "//\t}\n")
+	wantItems(t, syntax, `//\t    (\w+)`, optionNames...)
+	wantItems(t, syntax, `replace +(.+)`, strings.Join(modes, "|"))
+
+	readme := between(t, "README.md", "\n## Options\n", "\n## ")
+	readme = strings.ReplaceAll(readme, `\|`, "|")
+	var options []string
+	for line := range strings.Lines(syntax) {
+		words := strings.Fields(line)[1:]
+		options = append(options, strings.Join(words, " "))
+	}
+	wantItems(t, readme, "(?m)^\\| `(.+?)` \\|", options...)
+	wantItems(t, readme, "`formats .+?` \\| `(.+?)`", strings.Join(page.Formats(), " "))
+	wantItems(t, readme, "`replace .+?` \\| `(.+?)`", judge.Pages)
 
 	object := between(t, "docs/options.md", "```json\n", "```")
+	keys := []string{"handler"}
+	for _, option := range optionNames {
+		if option != "context_path" { // which cannot be together with message
+			keys = append(keys, option)
+		}
+	}
+	wantItems(t, object, `(?m)^\t"(\w+)":`, append(keys, "group")...)
 	h := new(Handler)
-	if err := json.Unmarshal([]byte(object), h); err != nil {
-		t.Errorf("the JSON of docs/options.md: %v", err)
+	err := json.Unmarshal([]byte(object), h)
+	if err != nil {
+		t.Error(err)
 	}
 	provision(t, h)
-	keys := slices.Concat([]string{"handler"}, optionNames, []string{"group"})
-	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "context_path" }) // the other of message
-	wantList(t, "the JSON of docs/options.md", find(`(?m)^\t"(\w+)":`, object), keys)
 
 	godoc := between(t, "module.go", "// Which 404 responses of the next handlers", "Replace string")
-	wantList(t, "the documentation of Replace", find("`(\\w+)`: ", godoc), modes)
-	wantList(t, "the default there", find("Default: `(\\w+)`", godoc), []string{judge.Pages})
+	wantItems(t, godoc, quoted+": ", modes...)
+	wantItems(t, godoc, "Default: "+quoted, judge.Pages)
 }
 
-func TestListsOfFormatsAreThoseInTheCode(t *testing.T) {
+func TestListsOfFormats(t *testing.T) {
 	godoc := between(t, "module.go", "// The representations on offer: ", "Formats []string")
-	wantList(t, "the documentation of Formats", find("`(\\w+)`", godoc), page.Formats())
-	wantList(t, "docs/representations.md", column(table(t, "docs/representations.md", "## Formats"), 0), page.Formats())
-	cmd, _ := commands(t)
-	wantList(t, "the help of --formats", listIn(cmd.Flag("formats").Usage), page.Formats())
-	var tested []string
-	for _, f := range testcaddy.Formats {
-		tested = append(tested, f.Name)
-	}
-	wantList(t, "the formats of internal/testcaddy", tested, page.Formats())
+	wantItems(t, godoc, quoted, page.Formats()...)
+	table := between(t, "docs/representations.md", "\n## Formats\n", "\n## ")
+	wantItems(t, table, firstColumn, page.Formats()...)
 
-	const prose = "plain text, HTML, Markdown, JSON, problem details or XML"
-	for _, file := range []string{"README.md", "module.go", "internal/command/command.go"} {
-		text := strings.Fields(strings.ReplaceAll(between(t, file, "", ""), "\n//", ""))
-		if !strings.Contains(strings.Join(text, " "), prose) {
-			t.Errorf("%s lacks %q", file, prose)
+	// The clients of the tests know the same formats, and the handler sends what the documents say.
+	h := provision(t, &Handler{})
+	row := regexp.MustCompile("(?m)^\\| `(.+?)` \\| (.+?) \\| (.+?) \\|")
+	for i, cells := range row.FindAllStringSubmatch(table, -1) {
+		if got := testcaddy.Formats[i].Name; got != cells[1] {
+			t.Errorf("internal/testcaddy has the format %s, want %s", got, cells[1])
+		}
+		for mediaType := range strings.SplitSeq(cells[2], ", ") {
+			r := get()
+			r.Header.Set("Accept", mediaType)
+			res := answer(t, inside(h, testcaddy.EndOfChain), r)
+			res.WantHeader(t, "Content-Type", cells[3])
 		}
 	}
 }
 
-func TestListsOfFlagsAreThoseInTheCode(t *testing.T) {
-	cmd, _ := commands(t)
-	flags := find(`(?m)^ +(?:-\w, )?--([a-z-]+)`, cmd.Flags().FlagUsages())
-	usage := find(`\[--([a-z-]+)`, caddycmd.Commands()["not-found"].Usage)
-	wantList(t, "the usage of the command", slices.Sorted(slices.Values(usage)), flags)
-	options := slices.DeleteFunc(flags, func(flag string) bool {
-		return flag == "report" || !slices.Contains(optionNames, strings.ReplaceAll(flag, "-", "_"))
-	})
-	const source = "internal/command/command.go"
-	help := between(t, source, "whichever the client's Accept header prefers. ", " are the options of the")
-	wantList(t, "the help of the command", slices.Sorted(slices.Values(find(`--([a-z-]+)`, help))), options)
+// TestSentencesNameAllFormats looks for the same words in each description of the module.
+func TestSentencesNameAllFormats(t *testing.T) {
+	const formats = `plain text, HTML,\s(?://\s)?Markdown, JSON, problem\sdetails or XML`
+	for _, file := range []string{"README.md", "module.go", "internal/command/command.go"} {
+		content, err := os.ReadFile(file)
+		if err != nil || !regexp.MustCompile(formats).Match(content) {
+			t.Errorf("%s does not name all formats: %v", file, err)
+		}
+	}
 }
 
-func TestListsOfTheReportAreThoseInTheCode(t *testing.T) {
+func TestListsOfFlags(t *testing.T) {
+	command := caddycmd.Commands()["not-found"]
+	cmd := new(cobra.Command)
+	command.CobraFunc(cmd)
+	var flags []string
+	cmd.Flags().SortFlags = false // so that they are in the order of the code
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		flags = append(flags, f.Name)
+	})
+	wantItems(t, command.Usage, `\[--([a-z-]+)`, flags...)
+
+	var options []string
+	for _, option := range optionNames {
+		flag := strings.ReplaceAll(option, "_", "-")
+		if flag != "report" && cmd.Flag(flag) != nil { // the help describes --report apart
+			options = append(options, flag)
+		}
+	}
+	help := between(t, "internal/command/command.go", "Accept header prefers. ", " are the options of the")
+	wantItems(t, help, `--([a-z-]+)`, options...)
+}
+
+func TestListsOfTheReport(t *testing.T) {
 	var outcomes, links []string
 	for o := range report.NumOutcomes {
 		outcomes = append(outcomes, o.String())
@@ -103,131 +157,53 @@ func TestListsOfTheReportAreThoseInTheCode(t *testing.T) {
 	for l := range report.NumLinks {
 		links = append(links, l.String())
 	}
-	_, cmd := commands(t)
-	wantList(t, "the help of --why", listIn(cmd.Flag("why").Usage), outcomes)
-	wantList(t, "the help of --link", listIn(cmd.Flag("link").Usage), links)
-	counted := table(t, "docs/report.md", "## What is counted")
-	wantList(t, "the outcomes of docs/report.md", column(counted, 0), outcomes)
-	kinds := table(t, "docs/report.md", "## Three kinds of links")
-	wantList(t, "the kinds of links of docs/report.md", column(kinds, 0), links)
-}
+	const document = "docs/report.md"
+	counted := between(t, document, "\n## What is counted\n", "\n## ")
+	wantItems(t, counted, firstColumn, outcomes...)
+	kinds := between(t, document, "\n## Three kinds of links\n", "\n## ")
+	wantItems(t, kinds, firstColumn, links...)
 
-// commands returns `caddy not-found` and its subcommand report.
-func commands(t *testing.T) (notFound, report *cobra.Command) {
-	t.Helper()
-	notFound = new(cobra.Command)
-	caddycmd.Commands()["not-found"].CobraFunc(notFound)
-	report, _, err := notFound.Find([]string{"report"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return notFound, report
-}
-
-var comma = regexp.MustCompile(`, | or `)
-
-// listIn returns the words of the list that ends the help of a flag.
-func listIn(usage string) []string {
-	_, list, _ := strings.Cut(usage, ": ")
-	return comma.Split(list, -1)
-}
-
-// TestMediaTypesOfTheDocumentation asks for the page by each media type of docs/representations.md.
-func TestMediaTypesOfTheDocumentation(t *testing.T) {
-	s := compile(t, "not_found", nil)
-	for _, row := range table(t, "docs/representations.md", "## Formats") {
-		for mediaType := range strings.SplitSeq(row[1], ", ") {
-			s.answer(t, incoming(t, "/x", "Accept: "+mediaType)).WantHeader(t, "Content-Type", row[2])
-		}
-	}
-}
-
-// between returns what a file has between two strings. An empty end is that of the file.
-func between(t *testing.T, file, start, end string) string {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, found := strings.Cut(string(content), start)
-	if end != "" && found {
-		text, _, found = strings.Cut(text, end)
-	}
-	if !found {
-		t.Fatalf("%s has nothing between %q and %q", file, start, end)
-	}
-	return text
-}
-
-// find returns the first group of each match.
-func find(pattern, text string) (found []string) {
-	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-		found = append(found, match[1])
-	}
-	return found
-}
-
-// table returns the cells of the first table of a section in Markdown, without its header.
-func table(t *testing.T, file, section string) (rows [][]string) {
-	t.Helper()
-	text := between(t, file, "\n"+section+"\n", "")
-	_, text, found := strings.Cut(text, "\n|---")
-	_, text, _ = strings.Cut(text, "\n")
-	if !found {
-		t.Fatalf("%s has no table", section)
-	}
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "| ") {
-			break
-		}
-		rows = append(rows, strings.Split(strings.Trim(line, "| \n"), " | "))
-	}
-	return rows
-}
-
-// column returns a column of a table, as a reader sees it.
-func column(rows [][]string, i int) (cells []string) {
-	for _, row := range rows {
-		cells = append(cells, strings.ReplaceAll(strings.Trim(row[i], "`"), `\|`, "|"))
-	}
-	return cells
+	const source = "internal/command/report.go"
+	const word = `(\w{3,})` // which leaves out the “or” before the last
+	why := between(t, source, "Only addresses with such an outcome: ", `"`)
+	wantItems(t, why, word, outcomes...)
+	link := between(t, source, "Only addresses that were missed by such a link: ", `"`)
+	wantItems(t, link, word, links...)
 }
 
 // TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,
-// and to a program. With `replace all`, no response passes. The number of them is that of docs/applications.md.
+// and to a program. Each passes as it is, but for Vary, or the page takes its place.
 func TestRecorded404s(t *testing.T) {
-	browser := http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}}
-	program := http.Header{"Accept": {"*/*"}}
-	pages := provision(t, &Handler{})
-	all := provision(t, &Handler{Replace: judge.All})
-	for _, rec := range testcaddy.Recordings() {
-		for client, header := range map[string]http.Header{"recorded": rec.Request, "browser": browser, "program": program} {
-			what := fmt.Sprintf("%s, %s %s %s, to %s", rec.Application, rec.Client, rec.Method, rec.Target, client)
-			wantReplayed(t, what, pages, rec, header, slices.Contains(rec.PassesTo, client))
-			wantReplayed(t, what+", replace all", all, rec, header, false)
+	t.Parallel()
+	h := provision(t, &Handler{})
+	recordings := testcaddy.Recordings()
+	document := between(t, "docs/applications.md", "", "\n## ")
+	wantItems(t, document, `(\d+) of their 404s`, fmt.Sprint(len(recordings)))
+	for _, rec := range recordings {
+		replay := func(w http.ResponseWriter, _ *http.Request) error {
+			rec.Replay(w)
+			return nil
 		}
-	}
-	between(t, "docs/applications.md", fmt.Sprintf(" %d of their 404s", len(testcaddy.Recordings())), "")
-}
+		for client, header := range map[string]http.Header{
+			"recorded": rec.Request,
+			"browser":  {"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}},
+			"program":  {"Accept": {"*/*"}},
+		} {
+			r := httptest.NewRequest(rec.Method, rec.Target, nil)
+			r.Header = header
+			theirs := answer(t, replay, r)
+			got := answer(t, inside(h, replay), r)
+			theirs.Header.Del("Vary")
+			got.Header.Del("Vary")
 
-// wantReplayed replays a 404 to a client through a handler. It passes as it is, but for Vary, or the page takes its
-// place.
-func wantReplayed(t *testing.T, what string, h *Handler, rec testcaddy.Recording, client http.Header, passes bool) {
-	t.Helper()
-	theirs := httptest.NewRecorder()
-	rec.Replay(theirs)
-	r := httptest.NewRequest(rec.Method, rec.Target, nil)
-	r.Header = client.Clone()
-	w := httptest.NewRecorder()
-	err := h.ServeHTTP(w, prepare(w, r), caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-		rec.Replay(w)
-		return nil
-	}))
-	w.Header().Del("Vary")
-	theirs.Header().Del("Vary")
-	passed := w.Body.String() == theirs.Body.String() && reflect.DeepEqual(w.Header(), theirs.Header())
-	isReplaced := w.Header().Get("Content-Location") == "" // which every recording has
-	if err != nil || passed != passes || isReplaced == passes {
-		t.Errorf("%s: got %v, %v\n%.200s\nwant it to pass: %v", what, err, w.Header(), w.Body, passes)
+			hasTheirHeader := reflect.DeepEqual(got.Header, theirs.Header)
+			isTheirs := hasTheirHeader && got.Content == theirs.Content
+			isPage := got.Header.Get("Content-Location") == "" // which every recording has
+			passes := slices.Contains(rec.PassesTo, client)
+			if isTheirs != passes || isPage == passes {
+				t.Errorf("%s, %s, %s %s:", rec.Application, rec.Client, rec.Method, rec.Target)
+				t.Errorf("to %s, got %v\n%.200s\nwant it to pass: %v", client, got.Header, got.Content, passes)
+			}
+		}
 	}
 }

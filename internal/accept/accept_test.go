@@ -18,15 +18,17 @@ var offers = map[string]Offer{
 
 const all = "text html markdown json problem xml"
 
-func offersOf(names string) (o Offers) {
-	for _, name := range strings.Fields(names) {
+// choice is an Accept field, and the offer that it gets of those that are named.
+type choice struct{ offers, accept, want string }
+
+func (c choice) chosen() string {
+	var o Offers
+	names := strings.Fields(c.offers)
+	for _, name := range names {
 		o = append(o, offers[name])
 	}
-	return o
+	return names[o.Choose(c.accept)]
 }
-
-// choice is an Accept field, and the offer that it gets of some.
-type choice struct{ offers, accept, want string }
 
 // choices returns those of testdata/choices.txt, and others.
 func choices(t testing.TB) []choice {
@@ -35,26 +37,81 @@ func choices(t testing.TB) []choice {
 	if err != nil {
 		t.Fatal(err)
 	}
+	junk := strings.Repeat(`a/b;c="d,e\"f",;=/,"`, 100<<10/20)
 	choices := []choice{
-		{"json xml", "text/html, application/xml;q=0.9, */*;q=0.8", "xml"},            // Chrome, without HTML
-		{"json text", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "json"}, // Java, without HTML
-		{all, "", "text"},         // Go
-		{"html json", "", "html"}, // Go, HTML first
-		{"html text", "text/markdown, text/html;q=0.9, */*;q=0.1", "html"},                      // an agent, no Markdown
-		{"json text", "*/*, TEXT/*", "text"},                                                    // a subtype wildcard
-		{"html json", "text/html, text/html;q=0, application/json;q=0.1", "json"},               // refused, and accepted
-		{"html text", "application/xhtml+xml;q=0, */*", "html"},                                 // its alias is refused
-		{"json xml", "text/html", "json"},                                                       // HTML from JSON
-		{"html json", "application/problem+json", "json"},                                       // problem details from JSON
-		{all, " , ,\t", "text"},                                                                 // blank
-		{all, "text / html, application/xml\t; \tq=0.1", "xml"},                                 // white space
-		{all, "\x80\xff,;;;,/,=,\"\\", "text"},                                                  // garbage
-		{all, "application/json," + strings.Repeat(`a/b;c="d,e\"f",;=/,"`, 100<<10/20), "json"}, // 100 KB of junk
+		{ // Chrome, without HTML.
+			offers: "json xml",
+			accept: "text/html, application/xml;q=0.9, */*;q=0.8",
+			want:   "xml",
+		},
+		{ // Java, without HTML.
+			offers: "json text",
+			accept: "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
+			want:   "json",
+		},
+		{ // Go, which sends no Accept.
+			offers: "html json",
+			want:   "html",
+		},
+		{ // An agent, without Markdown.
+			offers: "html text",
+			accept: "text/markdown, text/html;q=0.9, */*;q=0.1",
+			want:   "html",
+		},
+		{ // A subtype wildcard.
+			offers: "json text",
+			accept: "*/*, TEXT/*",
+			want:   "text",
+		},
+		{ // HTML is refused, and accepted.
+			offers: "html json",
+			accept: "text/html, text/html;q=0, application/json;q=0.1",
+			want:   "json",
+		},
+		{ // Only an alias of HTML is refused.
+			offers: "html text",
+			accept: "application/xhtml+xml;q=0, */*",
+			want:   "html",
+		},
+		{ // Nothing is acceptable.
+			offers: "json xml",
+			accept: "text/html",
+			want:   "json",
+		},
+		{ // Problem details are nearly JSON.
+			offers: "html json",
+			accept: "application/problem+json",
+			want:   "json",
+		},
+		{ // There are only blanks.
+			offers: all,
+			accept: " , ,\t",
+			want:   "text",
+		},
+		{ // White space is allowed nearly everywhere.
+			offers: all,
+			accept: "text / html, application/xml\t; \tq=0.1",
+			want:   "xml",
+		},
+		{ // Nothing is well-formed.
+			offers: all,
+			accept: "\x80\xff,;;;,/,=,\"\\",
+			want:   "text",
+		},
+		{ // 100 KB of junk follow.
+			offers: all,
+			accept: "application/json," + junk,
+			want:   "json",
+		},
 	}
 	for line := range strings.Lines(string(content)) {
 		want, accept, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if want != "" && want != "#" {
-			choices = append(choices, choice{offers: all, accept: strings.TrimLeft(accept, " "), want: want})
+			choices = append(choices, choice{
+				offers: all,
+				accept: strings.TrimLeft(accept, " "),
+				want:   want,
+			})
 		}
 	}
 	return choices
@@ -62,7 +119,7 @@ func choices(t testing.TB) []choice {
 
 func TestChoose(t *testing.T) {
 	for _, c := range choices(t) {
-		if got := strings.Fields(c.offers)[offersOf(c.offers).Choose(c.accept)]; got != c.want {
+		if got := c.chosen(); got != c.want {
 			t.Errorf("of %s, %.300q gets %s, want %s", c.offers, c.accept, got, c.want)
 		}
 	}
@@ -74,21 +131,22 @@ func FuzzChoose(f *testing.F) {
 	for _, c := range choices(f) {
 		f.Add(c.accept)
 	}
-	o := offersOf(all)
 	f.Fuzz(func(t *testing.T, accept string) {
-		chosen := o.Choose(accept)
-		if chosen < 0 || chosen >= len(o) {
-			t.Fatalf("%q: got the offer %d", accept, chosen)
-		}
 		upper := []byte(accept) // strings.ToUpper would change what is not UTF-8
 		for i, c := range upper {
 			if 'a' <= c && c <= 'z' {
 				upper[i] -= 'a' - 'A'
 			}
 		}
-		for _, same := range []string{string(upper), ";,*/html, text/plain;q=2," + accept, accept + ",;"} {
-			if got := o.Choose(same); got != chosen {
-				t.Errorf("%q: got the offer %d, but %d for %q", same, got, chosen, accept)
+		want := choice{offers: all, accept: accept}.chosen()
+		for _, same := range []string{
+			string(upper),
+			";,*/html, text/plain;q=2," + accept,
+			accept + ",;",
+		} {
+			got := choice{offers: all, accept: same}.chosen()
+			if got != want {
+				t.Errorf("%q: got %s, but %s for %q", same, got, want, accept)
 			}
 		}
 	})

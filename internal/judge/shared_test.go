@@ -1,30 +1,64 @@
 package judge
 
-import "testing"
+import (
+	"net/http"
+	"sync"
+	"testing"
 
-// TestOneHandlerOfAGroupRuns has handlers of two groups and of none, and two chains of one request at once, as some
-// mirrors do. A handler that has ended is no longer in the way of another one of its group, and one that is running
-// stays in the way.
-func TestOneHandlerOfAGroupRuns(t *testing.T) {
-	s := new(shared)
-	of := func(group string) *Judge { return &Judge{options: &Options{Group: group}} }
-	enter := func(j *Judge, want bool) *Judge {
-		t.Helper()
-		if s.enter(j) != want {
-			t.Errorf("entered: %v", !want)
-		}
-		return j
+	"github.com/caddy-notfound/notfound/internal/request"
+	"github.com/caddy-notfound/notfound/internal/response"
+)
+
+// wantRunning checks that no further handler of a group begins.
+func wantRunning(t *testing.T, r *request.Request, group string) {
+	t.Helper()
+	another := new(Judge)
+	if another.Enter(&Options{Group: group}, r, nil) {
+		t.Errorf("two handlers of the group %s run", group)
 	}
-	first, second := enter(of("a"), true), enter(of("b"), true)
-	enter(of("a"), false)
-	enter(of("b"), false)
-	enter(of(""), true)
-	enter(of(""), true)
-	s.leave(first)
-	enter(of("b"), false)
-	again := enter(of("a"), true)
-	s.leave(second)
-	enter(of("a"), false)
-	s.leave(again)
-	enter(of("a"), true)
+}
+
+// TestOneHandlerOfAGroupRuns has handlers of two groups and of none. The first of them leaves first, as where two
+// chains of one request run at once. A handler that has ended is no longer in the way of another one of its group.
+func TestOneHandlerOfAGroupRuns(t *testing.T) {
+	r := exchange{}.request()
+	a := Options{Group: "a"}
+	first := enter(t, a, r)
+	second := enter(t, Options{Group: "b"}, r)
+	wantRunning(t, r, "a")
+	wantRunning(t, r, "b")
+	enter(t, Options{}, r)
+	enter(t, Options{}, r)
+	first.Leave()
+	wantRunning(t, r, "b")
+	again := enter(t, a, r)
+	second.Leave()
+	wantRunning(t, r, "a")
+	again.Leave()
+	enter(t, a, r)
+}
+
+// TestChainsOfOneRequestRunAtOnce has a handler run the next ones twice at once, as dotvezz/caddy-mirror does, with one
+// replacer. The race detector looks at it.
+func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
+	e := exchange{isMarked: true}
+	r := e.request()
+	outer := enter(t, Options{Group: "outer"}, r)
+	const n = 20
+	var begun, chains sync.WaitGroup
+	begun.Add(n)
+	for range n {
+		chains.Go(func() {
+			inner := enter(t, Options{Keep: keepMarked}, r)
+			begun.Done()
+			begun.Wait()
+			inner.Status(http.StatusNotFound, e.header())
+			inner.ClaimCount()
+			r.Replacer.GetString(reasonPlaceholder)
+			r.Replacer.GetString(causePlaceholder)
+			inner.Leave()
+		})
+	}
+	chains.Wait()
+	want404(t, outer, e, response.Pass)
 }
