@@ -156,7 +156,7 @@ func checkQuotes(option string, args []string) error {
 	value := strings.Join(args, " ")
 	text := strings.Trim(value, quotes)
 	if !strings.HasSuffix(value, text) && !strings.HasPrefix(value, text) {
-		return fmt.Errorf("option '%s': %s is not in quotes that a Caddyfile has; write \"%s\", or use backticks",
+		return fmt.Errorf("option '%s': a Caddyfile has no quotes like those of %s; write \"%s\", or use backticks",
 			option, value, text)
 	}
 	return nil
@@ -230,7 +230,7 @@ func (h *Handler) addTemplate(args []string) error {
 	case len(args) == 2:
 		format = args[0]
 	case len(args) != 1:
-		return fmt.Errorf("option 'template' takes a file, perhaps after its format, and not %d arguments; "+
+		return fmt.Errorf("option 'template' takes a file, or a format and a file, not %d arguments; "+
 			"quote a name that has spaces", len(args))
 	}
 	if h.Template[format] != "" {
@@ -267,7 +267,7 @@ func (h *Handler) setValue(o *valueOption, args []string) error {
 		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
 	case len(args) == 0:
 		return fmt.Errorf("option '%s' takes one argument, not 0; "+
-			"{$NAME} is none if the variable is empty or not set", o.name)
+			"{$NAME} gives no argument if the variable is empty or not set", o.name)
 	case args[0] == "" && o.name != "context_path":
 		// JSON omits an empty value, and only for the root context that means the same
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", o.name)

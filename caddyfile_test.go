@@ -122,7 +122,7 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 		},
 		{
 			config: `{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`,
-			want:   "keep: no 404 response has one of the statuses []; leave the status out",
+			want:   "keep: a matcher of such a status keeps no 404 response; leave the status out",
 		},
 		{
 			config: `{"template":{"html":"{env.X}.html"}}`,

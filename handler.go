@@ -74,7 +74,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 }
 
 // callNext calls the next handler. If its response is held, the client gets the page, even if reverse_proxy cannot copy
-// the old response to the end, and panics to abort it.
+// the old response to the end, and panics to abort it. callNext then returns nil.
 func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	x.site.Read(x.writer.Header())
 	x.handler.pages.ExpandRequestID(x.request.Replacer)

@@ -165,9 +165,9 @@ func TestListsOfTheReport(t *testing.T) {
 
 	const source = "internal/command/report.go"
 	const word = `(\w{3,})` // which leaves out the “or” before the last
-	why := between(t, source, "Only addresses with such an outcome: ", `"`)
+	why := between(t, source, "Only addresses with this outcome: ", `"`)
 	wantItems(t, why, word, outcomes...)
-	link := between(t, source, "Only addresses that were missed by such a link: ", `"`)
+	link := between(t, source, "Only addresses that this kind of link led to: ", `"`)
 	wantItems(t, link, word, links...)
 }
 

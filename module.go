@@ -54,8 +54,9 @@ type Handler struct {
 	// The address on the page where another proxy asks for the page under an address of its own, for example
 	// `{http.request.header.X-Original-URI}`: an http or https URL, or a path with its query, which follows BaseURL or
 	// the origin that the client addressed. Placeholders are supported, and expanded before the next handler runs. A
-	// fragment and user information are cut. If it expands to anything else, it is the default. Any client can set
-	// such a header field, so match the proxies, for example with `remote_ip`. Default: what the client asked for.
+	// fragment and user information are cut from an expanded value, and refused in one without placeholders. If the
+	// value expands to anything else, it is the default. Any client can set such a header field, so match the proxies,
+	// for example with `remote_ip`. Default: what the client asked for.
 	URI string `json:"uri,omitempty"`
 
 	// The last line of the page. Placeholders are supported. Default: `Powered by Caddy` and Caddy's version.
@@ -65,14 +66,12 @@ type Handler struct {
 	// for a client that accepts several equally, or none. Default: all six, in this order.
 	Formats []string `json:"formats,omitempty"`
 
-	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without
-	// a Content-Type, or with HTML, XHTML or plain text, because people look at them; JSON, images and
-	// the like pass, and so does everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors`).
-	// A body that begins with `{` passes as JSON, whatever its type, unless the client names text/html in Accept.
-	// `browsers`: the same, but only for browsers that open a page, which name text/html in Accept or send
-	// `Sec-Fetch-Mode: navigate`. `all`: every one. `none`: none. Unanswered requests and 404 errors get the page in
-	// every mode.
-	// Default: `pages`.
+	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without a Content-Type,
+	// or with HTML, XHTML or plain text, because people look at them; JSON, images and the like pass, and so does
+	// everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors` or `same-origin`). A body that begins
+	// with `{` passes as JSON, whatever its type, unless the client opens a page, that is, names text/html in Accept or
+	// sends `Sec-Fetch-Mode: navigate`. `browsers`: the same, but only for clients that open a page. `all`: every one.
+	// `none`: none. Unanswered requests and 404 errors get the page in every mode. Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
 	// Matchers of 404 responses that are never replaced: one match is enough. They match header fields, for example one

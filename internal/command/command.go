@@ -53,9 +53,9 @@ address of its own, --uri says where the visitor's address is, as in
 The admin API is disabled, unless --report has it serve the report of missing
 addresses, which 'caddy not-found report' prints.
 
-It does not start where something answers already, such as another Caddy. A
-request that takes longer than 10 seconds to arrive is not waited for, and a
-signal to stop ends every exchange within 5 seconds.
+The command does not start if another server, such as another Caddy, answers
+at its address. A client has 10 seconds to send its request. A signal to stop
+ends every exchange within 5 seconds.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
@@ -63,7 +63,7 @@ signal to stop ends every exchange within 5 seconds.
 			flags.String("message", "", "The message on the page, instead of the one with the context path")
 			flags.String("context-path", "", "The path of the application that the page speaks for")
 			flags.String("base-url", "", "The URL that the address on the page begins with")
-			flags.String("uri", "", "The address on the page, by placeholders of what another proxy sends")
+			flags.String("uri", "", "The address on the page, as a placeholder for what another proxy sends")
 			flags.String("footer", "", "The last line of the page")
 			flags.StringSlice("formats", nil, "The representations on offer: "+strings.Join(page.Formats(), ", "))
 			flags.StringArray("template", nil,
@@ -169,11 +169,13 @@ func configOf(fl caddycmd.Flags, newHandler NewHandler) (*caddy.Config, error) {
 // adminOf returns the admin API, which is disabled without a report.
 func adminOf(fl caddycmd.Flags) (*caddy.AdminConfig, error) {
 	reports := fl.Bool("report")
-	if fl.Changed("admin") && !reports {
+	if !reports && fl.Changed("admin") {
 		return nil, errors.New("admin: the admin API only serves the report; add --report, or leave --admin out")
 	}
-	if _, err := parseAddress("admin", fl.String("admin")); err != nil {
-		return nil, err
+	if reports { // without a report, it may be an unused CADDY_ADMIN
+		if _, err := parseAddress("admin", fl.String("admin")); err != nil {
+			return nil, err
+		}
 	}
 	return &caddy.AdminConfig{
 		Disabled: !reports,

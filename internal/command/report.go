@@ -26,15 +26,18 @@ func reportCommand() *cobra.Command {
 		Short: "Prints the report of missing addresses",
 		Long: `
 Prints which addresses a running Caddy misses most, in a section for each kind
-of link that leads to them: own links are on pages of the same host, other
-links elsewhere, and the rest has none. The handlers that count have the option
-report or dry_run.
+of link that leads to them: own links are on pages of the same host, other links
+elsewhere, and the rest has none. A handler counts if it has the option report
+or dry_run. The outcomes are
 
-Unanswered is what no handler answered, and error is a 404 error: the page is
-for both. Response is a 404 response that the page replaced. One that passed is
-replaceable if only dry_run or 'replace none' kept the page away, and else
-passed. A range of counts, as in 39-42, means that the address may have taken
-over a part of another one's counter. Times are local; those of --json are UTC.
+  unanswered   no handler answered
+  error        a handler returned a 404 error
+  response     the page replaced a 404 response
+  passed       a 404 response passed
+  replaceable  only dry_run or 'replace none' let a 404 response pass
+
+A range of counts, as in 39-42, means that the address may have taken over a
+part of another one's counter. Times are local; those of --json are UTC.
 
 The report comes from the admin API at the default address, at --address, or
 at the one in the config file. --json prints it whole.
@@ -59,8 +62,8 @@ The command only reads. To start over, send a DELETE request for
 	flags.StringP("config", "c", "", "The configuration file with the address of the administration API")
 	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
 	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them")
-	flags.String("link", "", "Only addresses that were missed by such a link: own, other or none")
-	flags.String("why", "", "Only addresses with such an outcome: unanswered, error, response, passed or replaceable")
+	flags.String("link", "", "Only addresses that this kind of link led to: own, other or none")
+	flags.String("why", "", "Only addresses with this outcome: unanswered, error, response, passed or replaceable")
 	flags.Bool("json", false, "Print the whole report as JSON instead of text")
 	return cmd
 }
@@ -146,7 +149,7 @@ func askReport(address string) (r report.Report, err error) {
 func explain(address string, err error) error {
 	const another = "name another one with --address, or the config file that has it with --config"
 	text := report.Printable(err.Error())
-	isOfNotFound := strings.Contains(text, "no not_found handler")
+	isOfNotFound := strings.Contains(text, report.NotBegun)
 	switch {
 	case strings.Contains(text, "permission denied"):
 		return fmt.Errorf("this user may not open the admin API at %s; run it as root, or as Caddy's user", address)

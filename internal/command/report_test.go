@@ -14,9 +14,9 @@ func TestMistakesOfTheReportCommand(t *testing.T) {
 	for args, want := range map[string]string{
 		"--limit=-1": "limit: -1 is not a number of addresses; " +
 			"write --limit 20, or --limit 0 for all of them",
-		"--link=any": `link: "any" is unknown; it is one of own, other, none`,
+		"--link=any": `link: "any" is unknown; write one of own, other, none`,
 		"--why=none": `why: "none" is unknown; ` +
-			`it is one of unanswered, error, response, passed, replaceable`,
+			`write one of unanswered, error, response, passed, replaceable`,
 		"--json --limit=1":       "limit: --json prints the whole report; leave --limit out, and choose with jq",
 		"--json --link=own":      "link: --json prints the whole report",
 		"--json --why=error":     "why: --json prints the whole report",

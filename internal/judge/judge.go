@@ -20,20 +20,20 @@ type Judge struct {
 	options *Options
 	request *request.Request
 
-	shared *shared // what all not_found handlers of the request share: the own value of the first of them
-	own    shared
-	outer  *Judge // of the handler around this one
+	shared *shared // what all not_found handlers of the request share: own, if this is the first of them
+	own    shared  // unused by all later handlers
+	outer  *Judge  // of the handler around this one
 
 	before       http.Header    // in an error route for a 404, the response's header on entry; otherwise nil
 	reason       Reason         // why a 404 response passes
 	isHeld       bool           // the page takes the place of the response
-	cause        report.Outcome // why it does
+	cause        report.Outcome // why the page takes its place
 	isBare       bool           // the response is the handled error's status alone
 	isForProgram bool           // the 404 response is an answer for a program
 	mayBeJSON    bool           // the first bytes of its body decide whether it passes
 }
 
-// Enter begins a request at a handler. The header is that of the response. It returns false if a handler of the same
+// Enter begins a request at a handler. The header is that of the response. Enter returns false if a handler of the same
 // group is already running.
 func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) bool {
 	j.options = options
@@ -81,7 +81,7 @@ func (j *Judge) hold(cause report.Outcome) response.Verdict {
 func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 	if j.isBare { // no longer, because more follows the status
 		j.isBare = false
-		j.judge404(header) // it sets the reason
+		_ = j.judge404(header) // for the reason, which says whether the response passes
 	}
 	if j.mayBeJSON {
 		text := bytes.TrimLeft(first, " \t\r\n")
@@ -190,8 +190,9 @@ func (j *Judge) isEmpty200(header http.Header) bool {
 }
 
 // isBareStatus reports whether a 404 is what Caddy itself writes at the end of an error route: the status of the
-// handled error, with nothing about a body but what the handler that failed has left. It is not if the error route
-// has answered: keep matches now but did not on entry, or a not_found handler inside this one has decided.
+// handled error, with nothing about a body but what the handler that failed has left. A 404 is not bare if the error
+// route itself has answered, that is, if keep matches now but did not on entry, or if a not_found handler inside this
+// one has decided.
 func (j *Judge) isBareStatus(header http.Header) bool {
 	if j.before == nil || j.shared.hasDecided() {
 		return false
@@ -238,7 +239,7 @@ func (j *Judge) IsStatusZero() bool {
 	return j.isHeld && j.cause == report.Unanswered
 }
 
-// ClaimCount has the caller count the request in the report. It returns false if another handler has claimed it.
+// ClaimCount reports whether the caller is the first to count the request in the report.
 func (j *Judge) ClaimCount() bool { return j.shared.claimCount() }
 
 // Reason returns why a 404 response passes.

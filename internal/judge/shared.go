@@ -117,7 +117,7 @@ func (s *shared) hasDecided() bool {
 	return s.isDecided
 }
 
-// claimCount has the caller count the request in the report. It returns false if another handler has claimed it.
+// claimCount reports whether the caller is the first to count the request in the report.
 func (s *shared) claimCount() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

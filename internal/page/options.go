@@ -47,7 +47,7 @@ func CheckContextPath(s string) error {
 }
 
 func errBytes(s, encoded string) error {
-	return fmt.Errorf("%q has characters that cannot stand there; percent-encode them, as in %q", s, encoded)
+	return fmt.Errorf("%q has characters that are not allowed there; percent-encode them, as in %q", s, encoded)
 }
 
 // cleanContextPath makes any text a context path, without a trailing slash.

@@ -13,7 +13,7 @@ func TestMistakesAreRefused(t *testing.T) {
 	}{
 		{CheckContextPath, map[string]string{
 			`app`: `"app" does not begin with a slash; write it as in "/app"`,
-			`/my app?x`: `"/my app?x" has characters that cannot stand there; ` +
+			`/my app?x`: `"/my app?x" has characters that are not allowed there; ` +
 				`percent-encode them, as in "/my%20app%3Fx"`,
 		}},
 		{CheckBaseURL, map[string]string{

@@ -32,21 +32,21 @@ type fileTemplate struct {
 	format *format
 	sample func() Page
 
-	used   atomic.Pointer[version] // the last one that could be used; nil: none
-	failed atomic.Bool             // a page failed since the last look at the file
+	used   atomic.Pointer[parsedTemplate] // the last one that could be used; nil: none
+	failed atomic.Bool                    // a page failed since the last look at the file
 
-	mu     sync.Mutex // held by the request that looks at the file
-	looked time.Time  // when the last look was
-	source []byte     // what it found
-	unread error      // or why the file could not be read
-	err    error      // why what it found cannot be used
+	mu      sync.Mutex // held by the request that looks at the file
+	looked  time.Time  // when the last look was
+	source  []byte     // what it found
+	readErr error      // or why the file could not be read
+	err     error      // why what it found cannot be used
 }
 
 // templateKey is the key of the pool. It is kept, because the working directory may change.
 type templateKey struct{ file, format string }
 
-// version is a template as it was at some time.
-type version struct {
+// parsedTemplate is a template as its file was at some time.
+type parsedTemplate struct {
 	template interface {
 		Execute(w io.Writer, data any) error
 	}
@@ -70,12 +70,13 @@ func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger
 	key := templateKey{file, f.name}
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
 		t := &fileTemplate{
-			key:    key,
-			format: f,
-			sample: sample,
-			unread: errors.New("not read yet"),
+			key:     key,
+			format:  f,
+			sample:  sample,
+			readErr: errors.New("not read yet"),
 		}
-		if t.load(); t.err != nil && isReload() {
+		t.load()
+		if t.err != nil && isReload() {
 			return nil, fmt.Errorf("%s: %w", file, t.err)
 		}
 		if t.err != nil {
@@ -162,12 +163,12 @@ func (t *fileTemplate) log(logger *zap.Logger) {
 func (t *fileTemplate) load() (changed bool) {
 	t.looked = time.Now()
 	source, err := t.read()
-	if bytes.Equal(source, t.source) && fmt.Sprint(err) == fmt.Sprint(t.unread) {
+	if bytes.Equal(source, t.source) && fmt.Sprint(err) == fmt.Sprint(t.readErr) {
 		return false
 	}
 	t.source = source
-	t.unread = err
-	var v *version
+	t.readErr = err
+	var v *parsedTemplate
 	if err == nil {
 		v, err = t.format.parse(filepath.Base(t.key.file), source, t.sample)
 	}
@@ -196,11 +197,11 @@ func (t *fileTemplate) read() ([]byte, error) {
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
 // where no text can be.
-func (f *format) parse(name string, source []byte, sample func() Page) (*version, error) {
+func (f *format) parse(name string, source []byte, sample func() Page) (*parsedTemplate, error) {
 	if err := checkBraces(source); err != nil {
 		return nil, err
 	}
-	v := &version{showsRequestID: bytes.Contains(source, []byte(requestID))}
+	v := &parsedTemplate{showsRequestID: bytes.Contains(source, []byte(requestID))}
 	var err error
 	if f.name == "html" {
 		v.template, err = htmltemplate.New(name).Parse(string(source))
@@ -229,7 +230,7 @@ func (f *format) parse(name string, source []byte, sample func() Page) (*version
 }
 
 // execute renders a page, and checks it, because a template can also cut and compare what a client sends.
-func (v *version) execute(body *bytes.Buffer, f *format, pg Page) error {
+func (v *parsedTemplate) execute(body *bytes.Buffer, f *format, pg Page) error {
 	if f.name != "html" {
 		pg = pg.with(f.escape.of, f.escapeURI.of)
 		pg.escaped = f
@@ -291,7 +292,7 @@ func checkXML(page []byte) error {
 			isMisplaced = true // a document type
 		}
 		if isMisplaced {
-			return fmt.Errorf("the page has %q where it has no place", text)
+			return fmt.Errorf("the page has %q where it is not allowed", text)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestTemplateIsRefused(t *testing.T) {
 		hostile  = "trying it on a sample page with quotes and brackets: "
 		notUTF8  = "the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two"
 		blank    = "it renders a blank page; write the page at the top level of the file, outside of define"
-		noPlace  = "where it has no place"
+		noPlace  = "where it is not allowed"
 	)
 	for format, mistakes := range map[string]map[string]string{
 		"html": {
@@ -55,7 +55,7 @@ func TestTemplateIsRefused(t *testing.T) {
 			"<a b={{.Message}}/>":         "; a field belongs inside an element, or inside the quotes of an attribute",
 			"<a/><b/>":                    "the page has 2 root elements; XML has one",
 			"<!-- nothing -->":            "the page has 0 root elements",
-			"text<a/>":                    `the page has "text" where it has no place`,
+			"text<a/>":                    `the page has "text" where it is not allowed`,
 			"<a/>\u00A0":                  noPlace,
 			"<a/>&#32;":                   noPlace,
 			"\n<?xml version='1.0'?><a/>": noPlace,

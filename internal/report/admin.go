@@ -26,6 +26,9 @@ type adminReport struct{}
 // Path is the path of the report on the admin API.
 const Path = "/not_found/report"
 
+// NotBegun begins the error of a report that has not begun.
+const NotBegun = "no not_found handler has had report enabled"
+
 // CaddyModule returns the Caddy module information.
 func (adminReport) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -50,7 +53,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET or DELETE", r.Method)
 	}
 	if r.URL.RawQuery != "" { // a filter that is not heeded would have DELETE lose the rest
-		const why = "%s takes no parameters, not %q; the report is always whole"
+		const why = "%s takes no parameters, but has %q; the report is always whole"
 		return refuse(http.StatusBadRequest, why, r.Method, r.URL.RawQuery)
 	}
 	s, ok := read()
@@ -59,7 +62,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 
 func writeReport(w http.ResponseWriter, s Report, ok bool) error {
 	if !ok {
-		return refuse(http.StatusNotFound, "no not_found handler has had report enabled; give one the option report")
+		return refuse(http.StatusNotFound, NotBegun+"; give one the option report or dry_run")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)

@@ -40,7 +40,7 @@ func TestDeleteGivesTheWholeReportAndStartsOver(t *testing.T) {
 		t.Errorf("GET: got %+v, want one address", before)
 	}
 	_, err := askAdminAPI(http.MethodDelete, "?link=own")
-	wantRefused(t, err, http.StatusBadRequest, `DELETE takes no parameters, not "link=own"`)
+	wantRefused(t, err, http.StatusBadRequest, `DELETE takes no parameters, but has "link=own"`)
 	taken, _ := wantReport(t, http.MethodDelete)
 	if !reflect.DeepEqual(taken, before) {
 		t.Errorf("DELETE: got %+v, want %+v as with GET", taken, before)
@@ -58,9 +58,9 @@ func TestReportIsRefused(t *testing.T) {
 		t.Errorf("got Allow %q", allow)
 	}
 	_, err = askAdminAPI(http.MethodGet, "?limit=1")
-	wantRefused(t, err, http.StatusBadRequest, `GET takes no parameters, not "limit=1"`)
+	wantRefused(t, err, http.StatusBadRequest, `GET takes no parameters, but has "limit=1"`)
 	err = writeReport(httptest.NewRecorder(), Report{}, false) // it has not begun
-	const why = "no not_found handler has had report enabled; give one the option report"
+	const why = "no not_found handler has had report enabled; give one the option report or dry_run"
 	wantRefused(t, err, http.StatusNotFound, why)
 }
 

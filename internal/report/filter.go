@@ -26,7 +26,7 @@ func checkName(flag, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("%s: %q is unknown; it is one of %s", flag, name, strings.Join(names, ", "))
+	return fmt.Errorf("%s: %q is unknown; write one of %s", flag, name, strings.Join(names, ", "))
 }
 
 // of returns the addresses of one kind of link that the filter chooses, whatever the limit.

@@ -13,7 +13,7 @@ var headings = [NumLinks][2]string{
 	Own:   {"OWN LINKS", "Pages of your own link to these addresses: correct the pages."},
 	Other: {"OTHER LINKS", "Pages elsewhere link to these addresses: redirect the frequent ones."},
 	None: {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. " +
-		"Some may work, as a wiki's do."},
+		"Some may be in use, such as a wiki's forms for missing pages."},
 }
 
 // WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two

@@ -95,7 +95,7 @@ type Total struct {
 	Outcomes Outcomes `json:"outcomes"`
 }
 
-// Address is an address that was missed by one kind of link.
+// Address is an address that one kind of link led to.
 type Address struct {
 	Link      Link      `json:"link"`
 	Host      string    `json:"host"` // with the port, if there was one; empty for an address such as urn:x

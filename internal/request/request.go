@@ -113,8 +113,8 @@ func (r *Request) Asked() page.Asked {
 	return asked
 }
 
-// IsIntercepted reports whether intercept runs its response routes, or ran them: they have an end of their own, without
-// Caddy's mark. Where nothing answered, it sets the status 0.
+// IsIntercepted reports whether intercept runs its response routes, or ran them. These routes end without Caddy's
+// mark. If nothing answered the request, intercept itself has set the status to 0.
 func (r *Request) IsIntercepted() bool {
 	status, _ := r.Replacer.Get("http.intercept.status_code")
 	return status != nil && status != 0

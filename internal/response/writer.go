@@ -61,11 +61,11 @@ type Writer struct {
 	Judge  Judge
 	DryRun bool // everything is sent, whatever the verdict
 
-	state        state
-	isIgnored    bool // a status was ignored
-	isEmpty      bool // an empty write was ignored
-	awaitsBody   bool // after a 404: the first bytes of the body are still to be judged
-	heldResponse *heldResponse
+	state         state
+	isIgnored     bool // a status was ignored
+	hasEmptyWrite bool // an empty write was ignored
+	awaitsBody    bool // after a 404: the first bytes of the body are still to be judged
+	heldResponse  *heldResponse
 }
 
 // heldResponse is what is left of a response that is held.
@@ -93,7 +93,7 @@ func (w *Writer) RestoreHeader() {
 // End ends a response in whose place no other one is sent. What was ignored then sends the header, for which deferred
 // operations of Caddy's header handler wait.
 func (w *Writer) End() {
-	wasIgnored := w.isEmpty || w.isIgnored
+	wasIgnored := w.hasEmptyWrite || w.isIgnored
 	if wasIgnored && w.state == pending && !w.DryRun {
 		_, _ = w.ResponseWriter.Write(nil)
 	}
@@ -127,7 +127,8 @@ func (w *Writer) decide(status int) (sends bool) {
 		w.awaitsBody = status == http.StatusNotFound
 		return false
 	}
-	if status >= 200 || status == http.StatusSwitchingProtocols || status < 100 {
+	isFinal := status < 100 || status >= 200 || status == http.StatusSwitchingProtocols
+	if isFinal {
 		w.state = passed
 		w.awaitsBody = status == http.StatusNotFound
 	}
@@ -229,7 +230,7 @@ func (r *heldResponse) drain(n int) (int, error) {
 // Write implements http.ResponseWriter. An empty write is no answer: a 404 error may follow.
 func (w *Writer) Write(p []byte) (int, error) {
 	if len(p) == 0 && !w.DryRun {
-		w.isEmpty = true
+		w.hasEmptyWrite = true
 		return 0, nil
 	}
 	if len(p) > 0 {
@@ -243,7 +244,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// pass has a response that has not begun pass. In a dry run, one that would be held stays so.
+// pass marks a pending response as passed. In a dry run, a held response stays held.
 func (w *Writer) pass() {
 	if w.state == pending {
 		w.state = passed
