@@ -37,6 +37,10 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 				{Headers: http.Header{"X": {"c"}}},
 			}},
 		},
+		"flags": {
+			input: "not_found {\nreport\ndry_run\n}",
+			want:  Handler{Report: true, DryRun: true},
+		},
 
 		"templates": {
 			input: "not_found {\ntemplate xml 404.xml\ntemplate ./json\ntemplate json json\n}",

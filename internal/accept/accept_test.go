@@ -95,7 +95,7 @@ func choices(t testing.TB) []choice {
 		},
 		{ // Nothing is well-formed.
 			offers: all,
-			accept: "\x80\xff,;;;,/,=,\"\\",
+			accept: "\x80\xff,;;;,/,=, a b/c+xml,\"\\",
 			want:   "text",
 		},
 		{ // 100 KB of junk follow.

@@ -450,6 +450,21 @@ func TestPlaceholdersAreEmpty(t *testing.T) {
 			t.Errorf("%s: got %q, known: %v", name, got, known)
 		}
 	}
+	if _, known := r.Replacer.GetString("http.not_found.other"); known {
+		t.Error("a placeholder that does not exist is known")
+	}
+}
+
+// TestReasonIsOfTheLastHandler has a 404 pass one handler, and another one begin, as where an error route follows.
+func TestReasonIsOfTheLastHandler(t *testing.T) {
+	r := exchange{isMarked: true}.request()
+	first := enter(t, Options{Keep: keepMarked}, r)
+	first.Status(http.StatusNotFound, exchange{isMarked: true}.header())
+	first.Leave()
+	enter(t, Options{}, r)
+	if got, _ := r.Replacer.GetString(reasonPlaceholder); got != "" {
+		t.Errorf("got the reason %q of the first one", got)
+	}
 }
 
 // TestCausePlaceholder has a page, and a dry run, which leaves the placeholder as it is without not_found.
