@@ -87,8 +87,8 @@ func headingsAndLinks(t *testing.T, file string) (headings, links []string) {
 	return headings, links
 }
 
-// TestDocumentsNameTestsThatExist finds each test that SECURITY.md or CONTRIBUTING.md names. A name that ends in … stands
-// for all tests that begin with it.
+// TestDocumentsNameTestsThatExist finds each test that SECURITY.md or CONTRIBUTING.md names. A name that ends in …
+// stands for all tests that begin with it.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	t.Chdir("..")
 	declared := testFunctions(t)
