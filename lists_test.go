@@ -171,6 +171,30 @@ func TestListsOfTheReport(t *testing.T) {
 	wantItems(t, link, word, links...)
 }
 
+// TestListsOfReadSources compares the asterisks in the table of applications with the sources that were read. An
+// application that was recorded has none.
+func TestListsOfReadSources(t *testing.T) {
+	content, err := os.ReadFile("integration/testdata/404s-sources.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources []struct{ Application string }
+	if err := json.Unmarshal(content, &sources); err != nil {
+		t.Fatal(err)
+	}
+	var applications []string
+	for _, source := range sources {
+		isRecorded := slices.ContainsFunc(testcaddy.Recordings(), func(rec testcaddy.Recording) bool {
+			return strings.HasPrefix(rec.Application, source.Application)
+		})
+		if !isRecorded {
+			applications = append(applications, strings.Split(source.Application, ", ")...)
+		}
+	}
+	table := between(t, "docs/applications.md", "", "\n## ")
+	wantItems(t, table, `([\w.]+)\\\*`, applications...)
+}
+
 // TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,
 // and to a program. Each passes as it is, but for Vary, or the page takes its place.
 func TestRecorded404s(t *testing.T) {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,6 +85,53 @@ func headingsAndLinks(t *testing.T, file string) (headings, links []string) {
 		return ast.WalkContinue, nil
 	})
 	return headings, links
+}
+
+// TestDocumentsNameTestsThatExist finds each test that SECURITY.md or CONTRIBUTING.md names. A name that ends in …
+// stands for all tests that begin with it.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	t.Chdir("..")
+	declared := testFunctions(t)
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)(…?)`")
+	for _, file := range glob(t, ".github/*.md") {
+		names := named.FindAllStringSubmatch(readFile(t, file), -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no test", file)
+		}
+		for _, match := range names {
+			name, isPrefix := match[1], match[2] != ""
+			exists := slices.ContainsFunc(declared, func(function string) bool {
+				return function == name || isPrefix && strings.HasPrefix(function, name)
+			})
+			if !exists {
+				t.Errorf("%s names %s, which does not exist", file, match[0])
+			}
+		}
+	}
+}
+
+// testFunctions returns the names of all tests and fuzz targets in the repository.
+func testFunctions(t *testing.T) (names []string) {
+	t.Helper()
+	declaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.Name() == "node_modules" {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			for _, match := range declaration.FindAllStringSubmatch(readFile(t, path), -1) {
+				names = append(names, match[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // TestExamplesNameVersions looks for what an example would fetch in another version tomorrow: an image or a Go
