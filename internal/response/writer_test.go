@@ -229,6 +229,52 @@ func TestReleasedResponseIsAsIfItWasNeverHeld(t *testing.T) {
 	}
 }
 
+// TestOnlyThe404ThatPassesIsChanged has the judge change the header of a response that it never held.
+func TestOnlyThe404ThatPassesIsChanged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		isDry  bool
+		vary   string
+	}{
+		"a 404":              {status: http.StatusNotFound, vary: "Accept"},
+		"a 404 in a dry run": {status: http.StatusNotFound, isDry: true},
+		"another status":     {status: http.StatusForbidden},
+	} {
+		w := newWriter(newConnection())
+		w.Judge = verdicts{} // every status passes
+		w.DryRun = tt.isDry
+		w.WriteHeader(tt.status)
+		if got := w.Header().Get("Vary"); got != tt.vary {
+			t.Errorf("%s: got Vary %q, want %q", name, got, tt.vary)
+		}
+	}
+}
+
+// statusAlone is a judge that holds a 404 only if nothing follows its status.
+type statusAlone struct{ verdicts }
+
+func (statusAlone) Body([]byte, http.Header) bool { return true }
+
+func TestWhateverFollowsA404IsJudged(t *testing.T) {
+	for name, follow := range map[string]func(w *Writer) error{
+		"a flush": (*Writer).FlushError,
+		"a reader": func(w *Writer) error {
+			_, err := w.ReadFrom(strings.NewReader("theirs"))
+			return err
+		},
+		"a hijack": func(w *Writer) error {
+			_, _, err := w.Hijack()
+			return err
+		},
+	} {
+		w := heldWriter()
+		w.Judge = statusAlone{}
+		if err := follow(w); err != nil || !w.HasAnswered() {
+			t.Errorf("%s: the response is held: %v, %v", name, w.IsHeld(), err)
+		}
+	}
+}
+
 // TestOnlyTheFirstBytesAreJudged has a brace come later, or from a reader, which is not looked into.
 func TestOnlyTheFirstBytesAreJudged(t *testing.T) {
 	for name, begin := range map[string]func(w *Writer){
