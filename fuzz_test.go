@@ -36,45 +36,45 @@ type recording struct {
 	reachedEnd bool
 }
 
-func (e *recording) Header() http.Header { return e.header }
+func (rec *recording) Header() http.Header { return rec.header }
 
 // WriteHeader records a status. The first final one counts, as for net/http.
-func (e *recording) WriteHeader(status int) {
-	if e.begun {
+func (rec *recording) WriteHeader(status int) {
+	if rec.begun {
 		return
 	}
-	e.begun = status != http.StatusContinue
-	e.vary = e.header.Get("Vary")
-	header := e.header.Clone()
+	rec.begun = status != http.StatusContinue
+	rec.vary = rec.header.Get("Vary")
+	header := rec.header.Clone()
 	header.Del("Vary")
-	e.sent = append(e.sent, fmt.Sprint(status, header))
+	rec.sent = append(rec.sent, fmt.Sprint(status, header))
 }
 
 // Write records bytes. An empty write leaves no trace, because with not_found it is no answer.
-func (e *recording) Write(p []byte) (int, error) {
+func (rec *recording) Write(p []byte) (int, error) {
 	if len(p) > 0 {
-		e.WriteHeader(http.StatusOK)
-		e.sent = append(e.sent, string(p))
+		rec.WriteHeader(http.StatusOK)
+		rec.sent = append(rec.sent, string(p))
 	}
 	return len(p), nil
 }
 
-func (e *recording) ReadFrom(r io.Reader) (int64, error) {
-	e.WriteHeader(http.StatusOK)
+func (rec *recording) ReadFrom(r io.Reader) (int64, error) {
+	rec.WriteHeader(http.StatusOK)
 	b, _ := io.ReadAll(r)
-	n, err := e.Write(b)
+	n, err := rec.Write(b)
 	return int64(n), err
 }
 
-func (e *recording) FlushError() error {
-	e.WriteHeader(http.StatusOK)
-	e.sent = append(e.sent, "flush")
+func (rec *recording) FlushError() error {
+	rec.WriteHeader(http.StatusOK)
+	rec.sent = append(rec.sent, "flush")
 	return nil
 }
 
-func (e *recording) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	e.begun = true
-	e.sent = append(e.sent, "hijack")
+func (rec *recording) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	rec.begun = true
+	rec.sent = append(rec.sent, "hijack")
 	return nil, nil, nil
 }
 
@@ -87,27 +87,27 @@ type fuzzed struct {
 
 // record has a handler respond to the request.
 func (f fuzzed) record(h caddyhttp.HandlerFunc) *recording {
-	e := &recording{header: make(http.Header)}
+	rec := &recording{header: make(http.Header)}
 	r := httptest.NewRequest(f.method, ourPage, nil)
 	r.Header.Set("Accept", f.accept)
-	r = prepare(e, r)
+	r = prepare(rec, r)
 	if f.handled != nil {
 		r = inErrorRoute(r, f.handled)
 	}
 	report.Missed.Take()
-	e.run(h, r)
+	rec.run(h, r)
 	counted, _ := report.Missed.Take()
-	e.counted = counted.Links.None.Outcomes.String()
+	rec.counted = counted.Links.None.Outcomes.String()
 	ctx := r.Context()
-	e.reachedEnd, _ = caddyhttp.GetVar(ctx, "unhandled").(bool)
+	rec.reachedEnd, _ = caddyhttp.GetVar(ctx, "unhandled").(bool)
 	replacer := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	e.cause, _ = replacer.GetString("http.not_found.cause")
-	return e
+	rec.cause, _ = replacer.GetString("http.not_found.cause")
+	return rec
 }
 
-func (e *recording) run(h caddyhttp.HandlerFunc, r *http.Request) {
-	defer func() { e.panic = recover() }()
-	e.err = h(e, r)
+func (rec *recording) run(h caddyhttp.HandlerFunc, r *http.Request) {
+	defer func() { rec.panic = recover() }()
+	rec.err = h(rec, r)
 }
 
 // wantSame compares what is sent, how the handler ends, and the header at the end, which has trailers.
@@ -121,112 +121,16 @@ func wantSame(t *testing.T, what string, got, want *recording) {
 	}
 }
 
-// step is a thing that a handler may do with its response. If it returns an error, so does the handler.
-type step struct {
-	name string
-	do   caddyhttp.HandlerFunc
-}
-
-func (s step) String() string { return s.name }
-
-// quietly returns a step that returns no error.
-func quietly(name string, do func(w http.ResponseWriter)) step {
-	return step{name, func(w http.ResponseWriter, _ *http.Request) error {
-		do(w)
-		return nil
-	}}
-}
-
-func set(field, value string) step {
-	return quietly("set "+field+": "+value, func(w http.ResponseWriter) {
-		w.Header()[field] = []string{value}
-	})
-}
-
-func status(status int) step {
-	return quietly(fmt.Sprint("status ", status), func(w http.ResponseWriter) {
-		w.WriteHeader(status)
-	})
-}
-
-func body(text string) step {
-	return quietly(fmt.Sprintf("body %q", text), func(w http.ResponseWriter) {
-		_, _ = io.WriteString(w, text)
-	})
-}
-
-func readFrom(text string) step {
-	return quietly(fmt.Sprintf("read from %q", text), func(w http.ResponseWriter) {
-		readerFrom := w.(io.ReaderFrom)
-		_, _ = readerFrom.ReadFrom(strings.NewReader(text))
-	})
-}
-
-func fail(err error) step {
-	return step{
-		name: "return " + err.Error(),
-		do:   func(http.ResponseWriter, *http.Request) error { return err },
-	}
-}
-
-func panics(value any) step {
-	return quietly(fmt.Sprint("panic: ", value), func(http.ResponseWriter) {
-		panic(value)
-	})
-}
-
-var (
-	end   = step{"end of the chain", testcaddy.EndOfChain}
-	flush = quietly("flush", func(w http.ResponseWriter) {
-		_ = http.NewResponseController(w).Flush()
-	})
-	hijack = quietly("hijack", func(w http.ResponseWriter) {
-		_, _, _ = http.NewResponseController(w).Hijack()
-	})
-	unsetType = quietly("no type", func(w http.ResponseWriter) {
-		delete(w.Header(), "Content-Type")
-	})
-	appendOwn = quietly("append to X-Own", func(w http.ResponseWriter) {
-		w.Header().Add("X-Own", "2")
-	})
-	changeOwn = quietly("change X-Own in place", func(w http.ResponseWriter) {
-		if own := w.Header()["X-Own"]; own != nil {
-			own[0] = "3"
-		}
-	})
-
-	html    = set("Content-Type", "text/html")
-	text    = set("Content-Type", "text/plain")
-	grpc    = set("Content-Type", "application/grpc+proto")
-	empty   = set("Content-Length", "0")
-	long    = set("Content-Length", "6")
-	coded   = set("Content-Encoding", "gzip")
-	etag    = set("Etag", `"1"`)
-	own     = set("X-Own", "1")
-	trailer = set(http.TrailerPrefix+"X-Sum", "1")
-
-	is404   = status(http.StatusNotFound)
-	isZero  = status(0)
-	nothing = body("")
-	theirs  = body("theirs")
-	brace   = body("{")
-	object  = body(" \r\n{}")
-	missing = fail(errMissing)
-	broken  = fail(errBroken)
-	abort   = panics(http.ErrAbortHandler)
-	bug     = panics("a bug")
-)
-
 // allSteps has what a byte of the input stands for.
 var allSteps = []step{
-	html, text, grpc, unsetType,
-	empty, long, coded, etag,
-	own, appendOwn, changeOwn, trailer,
-	isZero, is404, status(100), status(101), status(200), status(500),
-	nothing, theirs, brace, object, body(" "), body("[1]"),
-	readFrom(""), readFrom("theirs"), readFrom("{}"),
-	flush, hijack, end,
-	missing, broken, abort, bug,
+	stepHTML, stepText, stepGRPC, stepUnsetType,
+	stepEmpty, stepLong, stepCoded, stepETag,
+	stepOwn, stepAppendOwn, stepChangeOwn, stepTrailer,
+	stepZero, step404, stepStatus(100), stepStatus(101), stepStatus(200), stepStatus(500),
+	stepNothing, stepTheirs, stepBrace, stepObject, stepBody(" "), stepBody("[1]"),
+	stepReadFrom(""), stepReadFrom("theirs"), stepReadFrom("{}"),
+	stepFlush, stepHijack, stepEnd,
+	stepMissing, stepBroken, stepAbort, stepBug,
 }
 
 // seed returns the input that stands for steps.
@@ -248,18 +152,6 @@ func stepsOf(input []byte) (steps []step) {
 	return steps
 }
 
-// script is a handler that takes steps.
-func script(steps ...step) caddyhttp.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		for _, s := range steps {
-			if err := s.do(w, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // seeds returns every pair of steps: alone, around a 404 status, after one, and after the end of the chain with a
 // status that is none. Some longer ones follow.
 func seeds() (inputs [][]byte) {
@@ -267,26 +159,26 @@ func seeds() (inputs [][]byte) {
 		for _, second := range allSteps {
 			inputs = append(inputs,
 				seed(first, second),
-				seed(first, is404, second),
-				seed(is404, first, second),
-				seed(end, isZero, first, second),
+				seed(first, step404, second),
+				seed(step404, first, second),
+				seed(stepEnd, stepZero, first, second),
 			)
 		}
 	}
 	return append(inputs,
-		seed(grpc, empty, is404, flush),
-		seed(text, long, is404, theirs),
-		seed(is404, status(500), brace, status(500)),
-		seed(is404, flush, flush, nothing, brace, abort),
-		seed(html, own, is404, unsetType, appendOwn, object),
-		seed(end, isZero, own, theirs, readFrom("theirs"), flush, broken),
+		seed(stepGRPC, stepEmpty, step404, stepFlush),
+		seed(stepText, stepLong, step404, stepTheirs),
+		seed(step404, stepStatus(500), stepBrace, stepStatus(500)),
+		seed(step404, stepFlush, stepFlush, stepNothing, stepBrace, stepAbort),
+		seed(stepHTML, stepOwn, step404, stepUnsetType, stepAppendOwn, stepObject),
+		seed(stepEnd, stepZero, stepOwn, stepTheirs, stepReadFrom("theirs"), stepFlush, stepBroken),
 		seed(
-			html, long, etag, own, appendOwn, status(100), is404,
-			changeOwn, trailer, theirs, flush, appendOwn, abort,
+			stepHTML, stepLong, stepETag, stepOwn, stepAppendOwn, stepStatus(100), step404,
+			stepChangeOwn, stepTrailer, stepTheirs, stepFlush, stepAppendOwn, stepAbort,
 		),
 		seed(
-			html, own, trailer, is404,
-			flush, changeOwn, trailer, brace, flush, readFrom("theirs"), appendOwn,
+			stepHTML, stepOwn, stepTrailer, step404,
+			stepFlush, stepChangeOwn, stepTrailer, stepBrace, stepFlush, stepReadFrom("theirs"), stepAppendOwn,
 		),
 	)
 }
@@ -312,7 +204,7 @@ func FuzzHandler(f *testing.F) {
 		Formats: []string{"json"},
 	})
 
-	f.Fuzz(func(t *testing.T, input []byte, isHead, namesHTML, inErrorRoute bool) {
+	f.Fuzz(func(t *testing.T, input []byte, isHead, namesHTML, isHandled bool) {
 		request := fuzzed{method: http.MethodGet, accept: "text/plain"}
 		if isHead {
 			request.method = http.MethodHead
@@ -320,7 +212,7 @@ func FuzzHandler(f *testing.F) {
 		if namesHTML {
 			request.accept = "text/plain, TEXT/HTML;q=0.5"
 		}
-		if inErrorRoute {
+		if isHandled {
 			request.handled = errMissing
 		}
 		steps := stepsOf(input)

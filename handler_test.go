@@ -22,7 +22,7 @@ import (
 )
 
 // theirPage is a handler that answers with a 404 page.
-var theirPage = script(html, is404, theirs)
+var theirPage = script(stepHTML, step404, stepTheirs)
 
 const policy = "Content-Security-Policy"
 
@@ -39,9 +39,9 @@ func withPolicy(h caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
 func TestPageHasTheHeaderOfTheSite(t *testing.T) {
 	t.Parallel()
 	h := provision(t, &Handler{})
-	overwrite := set(policy, "default-src *")
-	cookie := set("Set-Cookie", "a=1")
-	next := script(overwrite, cookie, html, is404, own)
+	overwrite := stepSet(policy, "default-src *")
+	cookie := stepSet("Set-Cookie", "a=1")
+	next := script(overwrite, cookie, stepHTML, step404, stepOwn)
 	res := answer(t, withPolicy(inside(h, next)), get())
 	res.WantPage(t, "GET", ourPage, "")
 	res.WantHeader(t, policy, "default-src 'self'")
@@ -54,7 +54,7 @@ func TestGroupRunsAgainOnceItHasEnded(t *testing.T) {
 	t.Parallel()
 	h := provision(t, &Handler{Group: "a"})
 	twice := func(w http.ResponseWriter, r *http.Request) error {
-		if err := inside(h, script(broken))(w, r); err != errBroken {
+		if err := inside(h, script(stepBroken))(w, r); err != errBroken {
 			t.Errorf("got the error %v", err)
 		}
 		return inside(h, testcaddy.EndOfChain)(w, r)
@@ -67,7 +67,7 @@ func TestGroupRunsAgainOnceItHasEnded(t *testing.T) {
 func TestDryRunCountsTheStatusZero(t *testing.T) {
 	dry := provision(t, &Handler{DryRun: true})
 	request := fuzzed{method: http.MethodGet}
-	got := request.record(inside(dry, script(end, isZero, bug)))
+	got := request.record(inside(dry, script(stepEnd, stepZero, stepBug)))
 	if got.panic != "a bug" || got.counted != "unanswered" {
 		t.Errorf("got the panic %v, and the outcome %s", got.panic, got.counted)
 	}
@@ -103,7 +103,7 @@ func TestLogSaysWhatHappened(t *testing.T) {
 			},
 		},
 		"the page for an error in an error route": {
-			next:    script(missing),
+			next:    script(stepMissing),
 			handled: errHandled,
 			want: map[string]any{
 				"cause":  "error",
@@ -121,7 +121,7 @@ func TestLogSaysWhatHappened(t *testing.T) {
 			},
 		},
 		"a response that passes": {
-			next: script(set("Content-Type", "image/png"), is404),
+			next: script(stepSet("Content-Type", "image/png"), step404),
 			want: map[string]any{
 				"reason":       "media type",
 				"content_type": "image/png",
@@ -195,11 +195,11 @@ func TestEmptyWriteTakesEffectAtTheEnd(t *testing.T) {
 		steps []step
 		want  int // writes to the writer below
 	}{
-		"an empty write":               {steps: []step{nothing}, want: 1},
-		"an error follows":             {steps: []step{nothing, broken}},
+		"an empty write":               {steps: []step{stepNothing}, want: 1},
+		"an error follows":             {steps: []step{stepNothing, stepBroken}},
 		"no write":                     {},
-		"an ignored status":            {steps: []step{end, status(200)}, want: 1},
-		"an ignored status, a dry run": {steps: []step{end, status(200)}, isDry: true},
+		"an ignored status":            {steps: []step{stepEnd, stepStatus(200)}, want: 1},
+		"an ignored status, a dry run": {steps: []step{stepEnd, stepStatus(200)}, isDry: true},
 	} {
 		h := provision(t, &Handler{DryRun: tt.isDry})
 		w := &countingWriter{ResponseWriter: httptest.NewRecorder()}
@@ -251,7 +251,7 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 		},
 		"an answer for a program": {
 			handler: Handler{Report: true},
-			next:    script(set("Content-Type", "application/json"), is404),
+			next:    script(stepSet("Content-Type", "application/json"), step404),
 			outcome: report.Passed,
 			link:    report.None,
 		},

@@ -3,8 +3,11 @@ package notfound
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -77,4 +80,113 @@ func answer(t testing.TB, h caddyhttp.HandlerFunc, r *http.Request) testcaddy.Re
 		t.Fatal(err)
 	}
 	return testcaddy.Recorded(w)
+}
+
+// step is a thing that a handler may do with its response: set a field of the header, or write. If it returns an error,
+// so does the handler. The steps below have names with the same prefix, and script makes a handler of some.
+type step struct {
+	name string
+	do   caddyhttp.HandlerFunc
+}
+
+func (s step) String() string { return s.name }
+
+// quietly returns a step that returns no error.
+func quietly(name string, do func(w http.ResponseWriter)) step {
+	return step{name, func(w http.ResponseWriter, _ *http.Request) error {
+		do(w)
+		return nil
+	}}
+}
+
+func stepSet(field, value string) step {
+	return quietly("set "+field+": "+value, func(w http.ResponseWriter) {
+		w.Header()[field] = []string{value}
+	})
+}
+
+func stepStatus(status int) step {
+	return quietly(fmt.Sprint("status ", status), func(w http.ResponseWriter) {
+		w.WriteHeader(status)
+	})
+}
+
+func stepBody(text string) step {
+	return quietly(fmt.Sprintf("body %q", text), func(w http.ResponseWriter) {
+		_, _ = io.WriteString(w, text)
+	})
+}
+
+func stepReadFrom(text string) step {
+	return quietly(fmt.Sprintf("read from %q", text), func(w http.ResponseWriter) {
+		readerFrom := w.(io.ReaderFrom)
+		_, _ = readerFrom.ReadFrom(strings.NewReader(text))
+	})
+}
+
+func stepFail(err error) step {
+	return step{
+		name: "return " + err.Error(),
+		do:   func(http.ResponseWriter, *http.Request) error { return err },
+	}
+}
+
+func stepPanic(value any) step {
+	return quietly(fmt.Sprint("panic: ", value), func(http.ResponseWriter) {
+		panic(value)
+	})
+}
+
+var (
+	stepEnd   = step{"end of the chain", testcaddy.EndOfChain}
+	stepFlush = quietly("flush", func(w http.ResponseWriter) {
+		_ = http.NewResponseController(w).Flush()
+	})
+	stepHijack = quietly("hijack", func(w http.ResponseWriter) {
+		_, _, _ = http.NewResponseController(w).Hijack()
+	})
+	stepUnsetType = quietly("no type", func(w http.ResponseWriter) {
+		delete(w.Header(), "Content-Type")
+	})
+	stepAppendOwn = quietly("append to X-Own", func(w http.ResponseWriter) {
+		w.Header().Add("X-Own", "2")
+	})
+	stepChangeOwn = quietly("change X-Own in place", func(w http.ResponseWriter) {
+		if own := w.Header()["X-Own"]; own != nil {
+			own[0] = "3"
+		}
+	})
+
+	stepHTML    = stepSet("Content-Type", "text/html")
+	stepText    = stepSet("Content-Type", "text/plain")
+	stepGRPC    = stepSet("Content-Type", "application/grpc+proto")
+	stepEmpty   = stepSet("Content-Length", "0")
+	stepLong    = stepSet("Content-Length", "6")
+	stepCoded   = stepSet("Content-Encoding", "gzip")
+	stepETag    = stepSet("Etag", `"1"`)
+	stepOwn     = stepSet("X-Own", "1")
+	stepTrailer = stepSet(http.TrailerPrefix+"X-Sum", "1")
+
+	step404     = stepStatus(http.StatusNotFound)
+	stepZero    = stepStatus(0)
+	stepNothing = stepBody("")
+	stepTheirs  = stepBody("theirs")
+	stepBrace   = stepBody("{")
+	stepObject  = stepBody(" \r\n{}")
+	stepMissing = stepFail(errMissing)
+	stepBroken  = stepFail(errBroken)
+	stepAbort   = stepPanic(http.ErrAbortHandler)
+	stepBug     = stepPanic("a bug")
+)
+
+// script is a handler that takes steps.
+func script(steps ...step) caddyhttp.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		for _, s := range steps {
+			if err := s.do(w, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }

@@ -30,7 +30,7 @@ func TestWhatCaddyDoes(t *testing.T) {
 		site   string
 		want   string
 	}{
-		// Request.IsUnhandled, Request.SetHandled, Judge.isUnanswered and Judge.Decide
+		// Request.IsUnhandled, Request.SetHandled, Judge.Status, Judge.isEmpty200 and Judge.Decide
 		"the end of the chain":  {site: "OBSERVER", want: " unhandled"},
 		"the end within handle": {site: "OBSERVER\nhandle {\nrespond /other no\n}", want: " unhandled"},
 		"an empty response":     {site: "OBSERVER\nrespond 200", want: "WriteHeader 200"},
@@ -48,7 +48,7 @@ func TestWhatCaddyDoes(t *testing.T) {
 			site: "route {\nOBSERVER\n" + intercept + gone + "respond 200\n}",
 			want: "WriteHeader 200",
 		},
-		// Judge.Status
+		// Judge.Status, Judge.isEmpty200 and Request.IsIntercepted
 		"intercept of no answer": {
 			site: "route {\nOBSERVER\n" + intercept + gone + "}",
 			want: "WriteHeader 0 unhandled intercepted:0",

@@ -177,7 +177,8 @@ func (s *staged) expect(t *testing.T, words []string, want string) {
 	}
 	got += "\n" + s.last.Content
 	parts := strings.Split(withFields(want, s.last), " & ")
-	isWanted := strings.HasPrefix(got, parts[0])
+	begins := parts[0]
+	isWanted := strings.HasPrefix(got, begins)
 	for _, part := range parts[1:] {
 		part, isUnwanted := strings.CutPrefix(part, "!")
 		isWanted = isWanted && strings.Contains(got, part) != isUnwanted
