@@ -263,17 +263,14 @@ const (
 	stallsInBody   = "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nx"
 )
 
-// stall sends a request and the beginning of another one at once. The first one's page shows that the server has both.
-func stall(t *testing.T, s *running, request string) *bufio.Reader {
+// stall sends the beginning of a request.
+func stall(t *testing.T, s *running, request string) net.Conn {
 	t.Helper()
 	conn := (&testcaddy.Server{Addr: s.addr}).Connect(t)
-	if _, err := io.WriteString(conn, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n"+request); err != nil {
+	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
-	r := bufio.NewReader(conn)
-	first := testcaddy.ReadResponse(t, r, "GET", "the first request")
-	first.WantPage(t, "GET", "http://a.test/first", "")
-	return r
+	return conn
 }
 
 func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
@@ -282,7 +279,7 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 	header := stall(t, s, stallsInHeader)
 	body := stall(t, s, stallsInBody)
 	getPage(t, s.Client, "http://a.test/another")
-	page := testcaddy.ReadResponse(t, body, "POST", "the stalled request")
+	page := testcaddy.ReadResponse(t, bufio.NewReader(body), "POST", "the stalled request")
 	page.WantPage(t, "POST", "http://a.test/x", "")
 	if _, err := io.ReadAll(header); err != nil {
 		t.Errorf("a connection that stalls in the header is not closed: %v", err)
@@ -291,8 +288,9 @@ func TestNotFoundCommandDoesNotWaitForStalledClients(t *testing.T) {
 
 func TestNotFoundCommandEndsDespiteStalledClients(t *testing.T) {
 	t.Parallel()
-	s := startNotFound(t)
+	s := startNotFound(t, "--debug")
 	stall(t, s, stallsInBody)
+	awaitLog(t, s.log, `"msg":"wrote the 404 page"`)
 	begin := time.Now()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
