@@ -358,6 +358,10 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 		if j.Body(nil, tt.exchange.header()); j.isHeld {
 			t.Errorf("%s: followed by more, it is still held", name)
 		}
+		reason := j.Reason()
+		if j.Body(nil, marked.header()); j.Reason() != reason {
+			t.Errorf("%s: its header is judged again, with another reason", name)
+		}
 	}
 }
 
