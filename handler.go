@@ -81,7 +81,7 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	defer func() {
 		x.judge.Leave()
 		if x.handler.DryRun && x.judge.IsStatusZero() {
-			x.count(report.Unanswered) // now, because net/http panics over the status 0
+			x.count(report.OutcomeUnanswered) // now, because net/http panics over the status 0
 		}
 		if x.writer.IsHeld() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
@@ -117,7 +117,7 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	var site *page.SiteHeader
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
-		if cause == report.Response {
+		if cause == report.OutcomeResponse {
 			site = &x.site
 		}
 	}
@@ -138,7 +138,7 @@ func (x *exchange) logPage(e *zapcore.CheckedEntry, m *report.Miss, uri, format 
 		err = x.request.HandledError
 	}
 	replaced := zap.Skip()
-	if m.Outcome == report.Response {
+	if m.Outcome == report.OutcomeResponse {
 		replacedType := x.writer.HeldHeader().Get("Content-Type")
 		replaced = zap.String("replaced_content_type", replacedType)
 	}

@@ -246,20 +246,20 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 		"a page": {
 			handler: Handler{Report: true},
 			next:    theirPage,
-			outcome: report.Response,
-			link:    report.Own,
+			outcome: report.OutcomeResponse,
+			link:    report.OwnLink,
 		},
 		"an answer for a program": {
 			handler: Handler{Report: true},
 			next:    script(stepSet("Content-Type", "application/json"), step404),
-			outcome: report.Passed,
-			link:    report.None,
+			outcome: report.OutcomePassed,
+			link:    report.NoLink,
 		},
 		"a dry run": {
 			handler: Handler{DryRun: true},
 			next:    theirPage,
-			outcome: report.Replaceable,
-			link:    report.Own,
+			outcome: report.OutcomeReplaceable,
+			link:    report.OwnLink,
 		},
 	} {
 		tt.handler.URI = "{http.request.uri.query.url}"
@@ -268,7 +268,7 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 		r.Header.Set("Referer", "https://a.test/blog?token#z")
 		report.Missed.Take()
 		res := answer(t, inside(h, changing(tt.next)), r)
-		if tt.outcome == report.Response {
+		if tt.outcome == report.OutcomeResponse {
 			res.WantPage(t, "GET", ourPage, "")
 		}
 

@@ -55,7 +55,7 @@ func (j *Judge) Status(status int, header http.Header) response.Verdict {
 		// Nothing answered, and the status is 0: intercept and vulcain write the status that they recorded, which is
 		// none. Vulcain also writes a body. The page replaces both.
 		if j.request.IsUnhandled() {
-			return j.hold(report.Unanswered)
+			return j.hold(report.OutcomeUnanswered)
 		}
 	case http.StatusOK:
 		if j.isEmpty200(header) {
@@ -64,7 +64,7 @@ func (j *Judge) Status(status int, header http.Header) response.Verdict {
 	case http.StatusNotFound:
 		if j.isBareStatus(header) {
 			j.isBare = true
-			return j.hold(report.Error)
+			return j.hold(report.OutcomeError)
 		}
 		return j.judge404(header)
 	}
@@ -99,7 +99,7 @@ func (j *Judge) judge404(header http.Header) response.Verdict {
 	why := j.reasonToPass(header)
 	j.mayBeJSON = j.bodyDecides(why, header)
 	if why == noReason {
-		return j.hold(report.Response)
+		return j.hold(report.OutcomeResponse)
 	}
 	j.pass(why)
 	return response.Pass
@@ -138,7 +138,7 @@ func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 	if j.options.Mode == All {
 		return false
 	}
-	wouldBeReplaced := why == noReason || why.outcome() == report.Replaceable
+	wouldBeReplaced := why == noReason || why.outcome() == report.OutcomeReplaceable
 	isReadable := j.request.Method != http.MethodHead && header.Get("Content-Encoding") == ""
 	return wouldBeReplaced && isReadable && !j.request.OpensPage()
 }
@@ -152,7 +152,7 @@ func (j *Judge) pass(why Reason) {
 	case j.options.DryRun:
 		j.shared.pretend(why)
 	case why != reasonInner:
-		j.shared.decide(report.Passed, why)
+		j.shared.decide(report.OutcomePassed, why)
 	}
 }
 
@@ -219,13 +219,13 @@ func (j *Judge) Decide(err error, hasAnswered bool) (outcome report.Outcome, isM
 	case handled != nil && !request.IsNotFound(handled):
 		return 0, false // its status stands
 	case err != nil:
-		return report.Error, handled != nil || request.IsNotFound(err)
+		return report.OutcomeError, handled != nil || request.IsNotFound(err)
 	case !j.request.IsUnhandled() && !j.request.IsIntercepted():
 		return 0, false
 	case handled != nil:
-		return report.Error, true
+		return report.OutcomeError, true
 	default:
-		return report.Unanswered, true
+		return report.OutcomeUnanswered, true
 	}
 }
 
@@ -236,7 +236,7 @@ func (j *Judge) DecidePage(cause report.Outcome) {
 
 // IsStatusZero reports whether the status 0 came, which net/http panics over.
 func (j *Judge) IsStatusZero() bool {
-	return j.isHeld && j.cause == report.Unanswered
+	return j.isHeld && j.cause == report.OutcomeUnanswered
 }
 
 // ClaimCount reports whether the caller is the first to count the request in the report.

@@ -349,7 +349,7 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 		}
 		j.Status(http.StatusNotFound, tt.exchange.header())
 		outcome, _ := j.Decide(nil, !j.isHeld)
-		isPage := outcome == report.Error
+		isPage := outcome == report.OutcomeError
 		if isPage != tt.isPage || j.IsStatusZero() {
 			t.Errorf("%s: got %s, want the page: %v", name, outcome, tt.isPage)
 		}
@@ -380,7 +380,7 @@ func TestInnerHandlerDecides(t *testing.T) {
 			t.Errorf("%+v: the outer one has the reason %q, which is the inner one's", e, outer.Reason())
 		}
 		outcome, isMissing := outer.Decide(nil, true)
-		if outcome != report.Passed || !isMissing {
+		if outcome != report.OutcomePassed || !isMissing {
 			t.Errorf("%+v: it counts as %s, %v", e, outcome, isMissing)
 		}
 
@@ -479,7 +479,7 @@ func TestCausePlaceholder(t *testing.T) {
 		t.Errorf("in a dry run, got %q", got)
 	}
 	page := enter(t, Options{}, r)
-	page.DecidePage(report.Error)
+	page.DecidePage(report.OutcomeError)
 	if got, _ := r.Replacer.GetString(causePlaceholder); got != "error" {
 		t.Errorf("of a page, got %q", got)
 	}

@@ -37,7 +37,7 @@ func (r Reason) IsOwn() bool { return r > reasonInner }
 // outcome returns what a 404 response that passes counts as.
 func (r Reason) outcome() report.Outcome {
 	if r == reasonReplace || r == reasonDryRun {
-		return report.Replaceable
+		return report.OutcomeReplaceable
 	}
-	return report.Passed
+	return report.OutcomePassed
 }

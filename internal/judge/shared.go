@@ -48,7 +48,7 @@ func (s *shared) placeholder(key string) (any, bool) {
 	case sharedKey:
 		return s, true
 	case causePlaceholder:
-		if !s.isDecided || s.outcome == report.Passed {
+		if !s.isDecided || s.outcome == report.OutcomePassed {
 			return "", s.isLive
 		}
 		return s.outcome.String(), true

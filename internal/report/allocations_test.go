@@ -24,7 +24,7 @@ func TestKnownAddressIsCountedWithoutAllocation(t *testing.T) {
 		"http://www.example.com" + long,
 	} {
 		r.Referer = referer
-		got := testing.AllocsPerRun(100, func() { c.Add(r.Miss(Passed)) })
+		got := testing.AllocsPerRun(100, func() { c.Add(r.Miss(OutcomePassed)) })
 		if got > 0 {
 			t.Errorf("with the link %.40q, got %v allocations, want none", referer, got)
 		}

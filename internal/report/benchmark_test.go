@@ -32,10 +32,10 @@ func count(b *testing.B, addresses []string, referer string) {
 	var c Counter
 	for i := range capacity {
 		r.Address = fmt.Sprintf("http://a.test/%d", i)
-		c.Add(r.Miss(Passed))
+		c.Add(r.Miss(OutcomePassed))
 	}
 	for i := 0; b.Loop(); i++ {
 		r.Address = addresses[i%len(addresses)]
-		c.Add(r.Miss(Passed))
+		c.Add(r.Miss(OutcomePassed))
 	}
 }

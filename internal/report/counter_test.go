@@ -102,16 +102,16 @@ func (r *Report) paths(link Link) (paths []string) {
 func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
 	const room = 1
 	var counted table
-	old := Miss{Path: "/old?y", Outcome: Replaceable}
+	old := Miss{Path: "/old?y", Outcome: OutcomeReplaceable}
 	counted.add(&old, []byte("a.test /old"), []byte("http://b.test/old"), 1, room)
-	missed := Miss{Path: "/x", Outcome: Error}
+	missed := Miss{Path: "/x", Outcome: OutcomeError}
 	key := []byte("a.test /x")
 	counted.add(&missed, key, nil, 2, room)
 	want := slot{key: "a.test /x", overcount: 1, first: 2, last: 2}
 	want.outcomes.Error = 1
 	wantSlot(t, counted, want)
 
-	withQuery := Miss{Path: "/x?y", Outcome: Error}
+	withQuery := Miss{Path: "/x?y", Outcome: OutcomeError}
 	counted.add(&withQuery, key, []byte("http://b.test/"), 4, room)
 	counted.add(&missed, key, nil, 3, room)
 	want.outcomes.Error = 3
@@ -187,7 +187,7 @@ func TestReportBeginsWithTheFirstHandler(t *testing.T) {
 		if !ok || !r.Since.Equal(begun) {
 			t.Errorf("took %+v, %v, want what was missed since %s", r, ok, begun)
 		}
-		got := r.paths(Own)
+		got := r.paths(OwnLink)
 		want := []string{"/often", "/last", "/first"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q: the most frequent first, and then the last", got, want)

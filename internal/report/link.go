@@ -29,12 +29,12 @@ func (r *Request) Miss(outcome Outcome) Miss {
 		Link:    linkOf(r.Referer, host, target, r.Authority),
 		Outcome: outcome,
 	}
-	if m.Link == None {
+	if m.Link == NoLink {
 		m.Referer = ""
 	}
 	isIcon := target == "/favicon.ico" // browsers request it on their own
 	if r.ByProgram || isIcon || !isOfLink(r.Method) {
-		m.Link = None
+		m.Link = NoLink
 	}
 	return m
 }
@@ -54,13 +54,13 @@ func linkOf(referer, host, target, addressed string) Link {
 	_, from, path, ok := splitReferer(referer)
 	switch {
 	case !ok:
-		return None
+		return NoLink
 	case !sameHost(from, host) && !sameHost(from, addressed):
-		return Other
+		return OtherLink
 	case sameTarget(target, path):
-		return None
+		return NoLink
 	}
-	return Own
+	return OwnLink
 }
 
 // splitReferer splits a Referer into its scheme, its authority without user information, and its path and query. It

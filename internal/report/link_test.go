@@ -10,10 +10,10 @@ func wantLink(t *testing.T, r Request, want Link) {
 	t.Helper()
 	r.Method = "GET"
 	kept := r.Referer
-	if want == None {
+	if want == NoLink {
 		kept = ""
 	}
-	m := r.Miss(Passed)
+	m := r.Miss(OutcomePassed)
 	if m.Link != want || m.Referer != kept {
 		t.Errorf("%+v: got %s and the Referer %q, want %s and %q", r, m.Link, m.Referer, want, kept)
 	}
@@ -29,7 +29,7 @@ func TestLinkIsOwnIfTheRefererHasTheHost(t *testing.T) {
 		"http://[2001:DB8::1]:80/blog": "http://[2001:db8::1]/x",
 		"http://a.test/x":              "http://a.test/x?y",
 	} {
-		wantLink(t, Request{Referer: referer, Address: address}, Own)
+		wantLink(t, Request{Referer: referer, Address: address}, OwnLink)
 	}
 	for referer, address := range map[string]string{
 		"http://a.test:8080/blog":    "http://a.test/x",
@@ -39,7 +39,7 @@ func TestLinkIsOwnIfTheRefererHasTheHost(t *testing.T) {
 		"http://[::80]/blog":         "http://[::]/x",
 		"http://a.test/blog":         "urn:a.test",
 	} {
-		wantLink(t, Request{Referer: referer, Address: address}, Other)
+		wantLink(t, Request{Referer: referer, Address: address}, OtherLink)
 	}
 }
 
@@ -53,16 +53,16 @@ func TestRefererThatIsTheAddressIsNoLink(t *testing.T) {
 		"http://a.test/":                "http://a.test", // as OPTIONS * has it
 		"http://a.test/x?y":             "http://a.test/x?y",
 	} {
-		wantLink(t, Request{Referer: referer, Address: address}, None)
+		wantLink(t, Request{Referer: referer, Address: address}, NoLink)
 	}
 }
 
 // TestAddressedHostIsOneOfTheSite has an address that begins with another host, as a base URL has it.
 func TestAddressedHostIsOneOfTheSite(t *testing.T) {
 	for referer, want := range map[string]Link{
-		"http://a.test:443/blog": Own,
-		"http://c.test/blog":     Other,
-		"http://a.test/x":        None,
+		"http://a.test:443/blog": OwnLink,
+		"http://c.test/blog":     OtherLink,
+		"http://a.test/x":        NoLink,
 	} {
 		r := Request{Referer: referer, Address: "https://www.example.com/x", Authority: "A.TEST"}
 		wantLink(t, r, want)
@@ -78,14 +78,14 @@ func TestWhatNobodyFollowedIsNoLink(t *testing.T) {
 		byProgram bool
 		want      Link
 	}{
-		{method: "GET", target: "/x?y", want: Own},
-		{method: "POST", target: "/x", want: Own},
-		{method: "HEAD", target: "/x", want: Own},
-		{method: "PROPFIND", target: "/x", want: None},
-		{method: "GET", target: "/x", byProgram: true, want: None},
-		{method: "GET", target: "/favicon.ico", want: None}, // which browsers request on their own
-		{method: "GET", target: "/favicon.ico?v=2", want: Own},
-		{method: "GET", target: "/blog/favicon.ico", want: Own},
+		{method: "GET", target: "/x?y", want: OwnLink},
+		{method: "POST", target: "/x", want: OwnLink},
+		{method: "HEAD", target: "/x", want: OwnLink},
+		{method: "PROPFIND", target: "/x", want: NoLink},
+		{method: "GET", target: "/x", byProgram: true, want: NoLink},
+		{method: "GET", target: "/favicon.ico", want: NoLink}, // which browsers request on their own
+		{method: "GET", target: "/favicon.ico?v=2", want: OwnLink},
+		{method: "GET", target: "/blog/favicon.ico", want: OwnLink},
 	} {
 		r := Request{
 			Address:   "https://a.test" + tt.target,
@@ -98,9 +98,9 @@ func TestWhatNobodyFollowedIsNoLink(t *testing.T) {
 			Path:    tt.target,
 			Referer: referer,
 			Link:    tt.want,
-			Outcome: Error,
+			Outcome: OutcomeError,
 		}
-		if got := r.Miss(Error); got != want {
+		if got := r.Miss(OutcomeError); got != want {
 			t.Errorf("%+v: got %+v, want %+v", r, got, want)
 		}
 	}
@@ -125,7 +125,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		full + long:                        full + "x",
 		fullHost + "/x":                    fullHost,
 	} {
-		wantLink(t, Request{Referer: referer, Address: "http://a.test/x"}, Other)
+		wantLink(t, Request{Referer: referer, Address: "http://a.test/x"}, OtherLink)
 		got := string(appendLink(nil, referer))
 		if got != want {
 			t.Errorf("got %.400q, want %q", got, want)
@@ -140,7 +140,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"https://me:se/cret@b.test/",
 		fullHost + "x/x",
 	} {
-		wantLink(t, Request{Referer: referer, Address: "http://a.test/x"}, None)
+		wantLink(t, Request{Referer: referer, Address: "http://a.test/x"}, NoLink)
 		got := appendLink(nil, referer)
 		if got != nil {
 			t.Errorf("got the link %q", got)
@@ -164,7 +164,7 @@ func TestOfAnAddressTheHostAndThePathAreKept(t *testing.T) {
 		"http://" + long + "/x":                   long[:maxKey-1] + " ",
 	} {
 		r := Request{Address: address}
-		m := r.Miss(Passed)
+		m := r.Miss(OutcomePassed)
 		got := string(appendKey(nil, m.Host, m.Path))
 		if got != want {
 			t.Errorf("%q: got %q, want %q", address, got, want)

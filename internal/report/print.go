@@ -10,9 +10,9 @@ import (
 
 // headings say what each kind of link is, and what to do about it.
 var headings = [NumLinks][2]string{
-	Own:   {"OWN LINKS", "Pages of your own link to these addresses: correct the pages."},
-	Other: {"OTHER LINKS", "Pages elsewhere link to these addresses: redirect the frequent ones."},
-	None: {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. " +
+	OwnLink:   {"OWN LINKS", "Pages of your own link to these addresses: correct the pages."},
+	OtherLink: {"OTHER LINKS", "Pages elsewhere link to these addresses: redirect the frequent ones."},
+	NoLink: {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. " +
 		"Some may be in use, such as a wiki's forms for missing pages."},
 }
 

@@ -33,7 +33,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 		},
 		Addresses: []Address{
 			{
-				Link:     Own,
+				Link:     OwnLink,
 				Host:     "www.example.com",
 				Path:     "/old",
 				Query:    true,
@@ -43,7 +43,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 				Last:     seen,
 			},
 			{
-				Link:      None,
+				Link:      NoLink,
 				Host:      "www.example.com",
 				Path:      "/wp-login.php",
 				Count:     1009,
@@ -52,7 +52,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 				Last:      seen,
 			},
 			{
-				Link:      None,
+				Link:      NoLink,
 				Path:      "urn:x",
 				Count:     8,
 				Overcount: 7,

@@ -16,14 +16,14 @@ import (
 type Outcome uint8
 
 const (
-	Unanswered  Outcome = iota // no handler answered
-	Error                      // a handler returned an error with status 404
-	Response                   // the page took the place of a 404 response
-	Passed                     // a 404 response passed
-	Replaceable                // a 404 response that passed only because of dry_run or `replace none`
+	OutcomeUnanswered  Outcome = iota // no handler answered
+	OutcomeError                      // a handler returned an error with status 404
+	OutcomeResponse                   // the page took the place of a 404 response
+	OutcomePassed                     // a 404 response passed
+	OutcomeReplaceable                // a 404 response that passed only because of dry_run or `replace none`
 	NumOutcomes
 
-	NumCauses = Passed
+	NumCauses = OutcomePassed
 )
 
 var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}
@@ -38,9 +38,9 @@ func (o Outcome) IsCause() bool { return o < NumCauses }
 type Link uint8
 
 const (
-	Own   Link = iota // a page of the same host, which has a broken link
-	Other             // a page of another host
-	None              // nobody followed a link
+	OwnLink   Link = iota // a page of the same host, which has a broken link
+	OtherLink             // a page of another host
+	NoLink                // nobody followed a link
 	NumLinks
 )
 
