@@ -133,10 +133,6 @@ func middle(values []float64) float64 {
 func (r results) tables() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.Measured)
-	first := &r.Groups[0]
-	if first.comparesSites() && first.hasLatency() {
-		fmt.Fprintf(&b, "\n%s\n", latencyNote)
-	}
 	for _, g := range r.Groups {
 		fmt.Fprintf(&b, "\n### %s\n\n", g.Title)
 		if g.Note != "" {
@@ -162,9 +158,6 @@ func (g *groupResult) writeTable(b *strings.Builder) {
 	for _, l := range g.Loads {
 		header = append(header, l, "ratio")
 	}
-	if g.hasLatency() {
-		header = append(header, "half load", "p50", "p99")
-	}
 	writeHeader(b, header)
 	rows := slices.Clone(g.Sites)
 	if g.Compared != nil {
@@ -175,9 +168,6 @@ func (g *groupResult) writeTable(b *strings.Builder) {
 		for _, l := range g.Loads {
 			f := s.Loads[l]
 			row = append(row, f.cpuCell(), f.ratioCell())
-		}
-		if s.Latency != nil {
-			row = append(row, s.Latency.cells()...)
 		}
 		writeRow(b, row)
 	}
@@ -200,15 +190,6 @@ func (g *groupResult) writeScale(b *strings.Builder) {
 
 func (f figures) cpuCell() string {
 	return fmt.Sprintf("%.1f±%.1f", f.CPU, f.CPUError)
-}
-
-// cells returns what a row of the bench's tables has of the latencies.
-func (l *latencyFigures) cells() []string {
-	return []string{
-		fmt.Sprintf("%.0f", l.Rate),
-		fmt.Sprintf("%.0f±%.0f", l.P50, l.P50Error),
-		fmt.Sprintf("%.0f±%.0f", l.P99, l.P99Error),
-	}
 }
 
 func (f figures) ratioCell() string {
@@ -252,9 +233,10 @@ func (r results) summary() string {
 
 const (
 	summaryWithoutLatency = "CPU time of the server per request, in µs:\n\n"
-	summaryWithLatency    = "CPU time of the server per request, in µs. " + latencyNote + "\n\n"
-	latencyNote           = `p50 and p99 are the latencies of half and of 99 % of the requests, in µs,
-over HTTP/1.1 at half of the load that saturates the server.`
+	summaryWithLatency    = `CPU time of the server per request, and latencies (p50, p99) over HTTP/1.1 at half of the load that
+saturates the server, in µs:
+
+`
 )
 
 // cells returns the row of a site in the summary: its figures without their errors.
