@@ -101,11 +101,7 @@ func (w *Writer) End() {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *Writer) WriteHeader(status int) {
-	sends := w.decide(status)
-	if sends && w.awaitsBody && !w.DryRun {
-		w.Judge.Sending(w.Header())
-	}
-	if sends || w.DryRun {
+	if w.decide(status) || w.DryRun {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
@@ -131,6 +127,9 @@ func (w *Writer) decide(status int) (sends bool) {
 	if isFinal {
 		w.state = passed
 		w.awaitsBody = status == http.StatusNotFound
+		if w.awaitsBody && !w.DryRun {
+			w.Judge.Sending(w.Header())
+		}
 	}
 	return true
 }
