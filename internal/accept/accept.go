@@ -158,11 +158,11 @@ func (r *mediaRange) matches(o *Offer) int32 {
 // parseMediaRange parses a member of an Accept field. It fails if the name or the weight is invalid.
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
-	r = mediaRange{name: strings.ToLower(name), quality: 1000}
 	mainType, subtype, _ := strings.Cut(name, "/")
 	if !isToken(mainType) || !isToken(subtype) {
 		return r, false
 	}
+	r = mediaRange{name: strings.ToLower(name), quality: 1000}
 	for params != "" {
 		var param string
 		param, params = cutUnquoted(params, ';')

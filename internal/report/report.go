@@ -130,16 +130,16 @@ func (o *Outcomes) all() [NumOutcomes]*uint64 {
 
 // String lists the outcomes with their counts, or names the only one.
 func (o Outcomes) String() string {
-	var names, counts []string
+	var name string
+	var counts []string
 	for i, n := range o.all() {
 		if *n > 0 {
-			name := outcomeNames[i]
-			names = append(names, name)
+			name = outcomeNames[i]
 			counts = append(counts, fmt.Sprintf("%d %s", *n, name))
 		}
 	}
-	if len(names) == 1 {
-		return names[0]
+	if len(counts) == 1 {
+		return name
 	}
 	return strings.Join(counts, ", ")
 }
