@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -86,11 +85,8 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 
 // TestMistakesInACaddyfileAreRefused reads each directive of testdata/mistakes.txt, and the whole error below it.
 func TestMistakesInACaddyfileAreRefused(t *testing.T) {
-	content, err := os.ReadFile("testdata/mistakes.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for mistake := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n") {
+	content := strings.TrimSpace(readFile(t, "testdata/mistakes.txt"))
+	for mistake := range strings.SplitSeq(content, "\n\n") {
 		directive, want, _ := strings.Cut(mistake, "\n----------\n")
 		err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(directive))
 		if err == nil || err.Error() != want {
@@ -178,11 +174,7 @@ func TestAdapt(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			caddyfile, expected, ok := strings.Cut(string(content), "\n----------\n")
+			caddyfile, expected, ok := strings.Cut(readFile(t, file), "\n----------\n")
 			if !ok {
 				t.Fatal("the line ---------- is missing")
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -46,11 +45,7 @@ func wantItems(t *testing.T, text, pattern string, want ...string) {
 // between returns what a file has between two strings.
 func between(t *testing.T, file, start, end string) string {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, hasStart := strings.Cut(string(content), start)
+	_, text, hasStart := strings.Cut(readFile(t, file), start)
 	text, _, hasEnd := strings.Cut(text, end)
 	if !hasStart || !hasEnd {
 		t.Fatalf("%s has nothing between %q and %q", file, start, end)
@@ -138,11 +133,7 @@ func TestSentencesNameAllFormats(t *testing.T) {
 	last := len(names) - 1
 	want := strings.Join(names[:last], ", ") + " or " + names[last]
 	for _, file := range []string{"README.md", "module.go", "internal/command/command.go"} {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.ReplaceAll(string(content), "\n//", "\n")
+		text := strings.ReplaceAll(readFile(t, file), "\n//", "\n")
 		text = strings.Join(strings.Fields(text), " ")
 		if !strings.Contains(text, want) {
 			t.Errorf("%s does not name all formats: %s", file, want)
@@ -197,12 +188,9 @@ func TestListsOfTheReport(t *testing.T) {
 // TestListsOfReadSources compares the asterisks in the table of applications with the sources that were read. An
 // application that was recorded has none.
 func TestListsOfReadSources(t *testing.T) {
-	content, err := os.ReadFile("integration/testdata/404s-sources.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := readFile(t, "integration/testdata/404s-sources.json")
 	var sources []struct{ Application string }
-	if err := json.Unmarshal(content, &sources); err != nil {
+	if err := json.Unmarshal([]byte(content), &sources); err != nil {
 		t.Fatal(err)
 	}
 	var applications []string
