@@ -31,11 +31,12 @@ func init() {
 // parseCaddyfile makes the route of a not_found directive.
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
-	matcher := ""
-	if h.NextArg() {
-		matcher = h.Val()
-		h.Prev()
+	args := h.RemainingArgs()
+	if len(args) > 1 {
+		return nil, h.WrapErr(errArguments(args))
 	}
+	h.Reset()
+	h.Next()
 	matcherSet, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, h.WrapErr(err)
@@ -45,9 +46,10 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	if err := nf.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
-	if hasNoOptions := reflect.DeepEqual(nf, new(Handler)); hasNoOptions && isPageFile(matcher) {
-		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; "+
-			"for a page of your own, write not_found { template %s }", matcher, matcher[1:])
+	hasNoOptions := reflect.DeepEqual(nf, new(Handler))
+	if hasNoOptions && len(args) > 0 && isPageFile(args[0]) {
+		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; %s",
+			args[0], useTemplate(args[0][1:]))
 	}
 	nf.Group = groupOf(h)
 
@@ -66,6 +68,32 @@ func isPageFile(matcher string) bool {
 	isExact := strings.HasPrefix(matcher, "/") && !strings.Contains(matcher, "*")
 	extension := path.Ext(matcher)
 	return isExact && (extension == ".html" || extension == ".htm")
+}
+
+// errArguments says what to write in place of arguments that are not one matcher.
+func errArguments(args []string) error {
+	first, last := args[0], args[len(args)-1]
+	all := strings.Join(args, " ")
+	hint := useTemplate("404.html")
+	switch {
+	case strings.HasPrefix(first, "!"):
+		hint = useMatcher("not path " + strings.ReplaceAll(all, "!", ""))
+	case strings.HasPrefix(first, "/") && strings.HasPrefix(last, "/"):
+		hint = useMatcher("path " + all)
+	case first == "not" || first == "path":
+		hint = useMatcher(all)
+	case isPageFile("/" + last):
+		hint = useTemplate(last)
+	}
+	return fmt.Errorf("unexpected argument '%s': not_found takes one matcher and a block of options; %s", last, hint)
+}
+
+func useTemplate(file string) string {
+	return fmt.Sprintf("for a page of your own, write\nnot_found {\n\ttemplate %s\n}\nin its place", file)
+}
+
+func useMatcher(expression string) string {
+	return fmt.Sprintf("name the matcher, and write\n@pages %s\nnot_found @pages\nin its place", expression)
 }
 
 // groupOf returns the name of a directive's block, for the handlers of which only the first that matches takes effect.
@@ -110,9 +138,8 @@ func groupOf(h httpcaddyfile.Helper) string {
 // be given once for each format.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
-	if d.NextArg() {
-		return d.Errf("unexpected argument '%s': not_found takes a matcher and a block of options; "+
-			"for a page of your own, write not_found { template 404.html }", d.Val())
+	if args := d.RemainingArgs(); len(args) > 0 {
+		return d.WrapErr(errArguments(args))
 	}
 
 	given := make(map[string]int) // in which line
@@ -168,7 +195,7 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
 		if strings.Contains(err.Error(), "unrecognized response matcher") {
 			return fmt.Errorf("keep takes the matchers header and status; "+
-				"for a path, write not_found /path/* { replace none }: %w", err)
+				"for a path, write\nnot_found /path/* {\n\treplace none\n}\nin its place: %w", err)
 		}
 		return fmt.Errorf("keep takes the matchers header and status: %w", err)
 	}

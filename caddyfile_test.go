@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,6 +93,18 @@ func TestMistakesInACaddyfileAreRefused(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\ngot the error\n%v\nwant\n%s", directive, err, want)
 		}
+		wantPasteable(t, want)
+	}
+}
+
+// pasted matches what an error says to write in place of a mistake.
+var pasted = regexp.MustCompile(`(?s)write\n(.*)\nin its place`)
+
+// wantPasteable puts what an error says to write into a site.
+func wantPasteable(t *testing.T, text string) {
+	t.Helper()
+	if found := pasted.FindStringSubmatch(text); found != nil {
+		testcaddy.Adapt(t, "a.test {\n"+found[1]+"\n}")
 	}
 }
 
@@ -185,6 +198,7 @@ func TestAdapt(t *testing.T) {
 				if err == nil || err.Error() != expected {
 					t.Errorf("got the error\n%v\nwant\n%s", err, expected)
 				}
+				wantPasteable(t, expected)
 				return
 			}
 			if err != nil {
