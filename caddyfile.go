@@ -25,7 +25,7 @@ func init() {
 	// which must never execute a page that echoes what a client sent.
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
 
-	command.Register(newHandler)
+	command.Register(newHandler, checkTemplate)
 }
 
 // parseCaddyfile makes the route of a not_found directive.
@@ -219,6 +219,29 @@ func newHandler(options [][]string) (any, error) {
 		}
 	}
 	return h, nil
+}
+
+// checkTemplate checks the file of a template, whose arguments are as in a Caddyfile, as when a config is reloaded.
+func checkTemplate(args []string) error {
+	h := new(Handler)
+	if err := h.addTemplate(args); err != nil {
+		return err
+	}
+	o := h.pageOptions()
+	if len(o.SiteFiles) > 0 {
+		return fmt.Errorf("%s has placeholders of a request; give it the file of one site", args[len(args)-1])
+	}
+	return page.TryTemplates(&o)
+}
+
+// shorthands has the names of placeholders that only a Caddyfile has.
+var shorthands = httpcaddyfile.NewShorthandReplacer()
+
+// fullName returns the full name of a placeholder, which may be a shorthand.
+func fullName(name string) string {
+	segment := caddyfile.Segment{{Text: "{" + name + "}"}}
+	shorthands.ApplyToSegment(&segment)
+	return strings.Trim(segment[0].Text, "{}")
 }
 
 // setOption sets an option. It checks a value without placeholders, so that the error has a line.

@@ -78,15 +78,19 @@ type Handler struct {
 	// that marks an application's designed pages. They take no placeholders. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
-	// The files of your own pages, by format: a Go html/template for `html`, and a text/template for every other format,
-	// in UTF-8. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
-	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts
-	// are escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line.
-	// Handlers share a file for the same format. It is read, and tried on a sample page, when the config loads and after
-	// it has changed. If a changed file cannot be used, the last good template stays. On a reload, a new file that cannot
-	// be used is refused; when Caddy starts, it is logged, and the built-in page is sent until the file can be used. If
-	// a page that a template makes is not valid in its format, the built-in page is sent, and an error is logged. The
-	// names take no placeholders. Default: the built-in page of each format.
+	// The files of your own pages, by format, in UTF-8 and of at most 1 MiB. A file without `{{` is the page. Any other is
+	// a Go html/template for `html`, and a text/template for every other format. The data are `.Heading`, `.URI`,
+	// `.Status`, `.Message` and `.Footer`, and `{{.Placeholder "http.request.uuid"}}` (`$.Placeholder` within `with` and
+	// `range`) is the value of a Caddy placeholder. The texts are escaped: put them into a string of JSON, into the text
+	// or an attribute of XML, into Markdown, or into a line. Handlers share a file for the same format. It is read, and
+	// tried on a sample page, when the config loads and after it has changed. If a changed file cannot be used, the last
+	// good one stays. On a reload, a new file that cannot be used is refused; when Caddy starts, it is logged, and the
+	// built-in page is sent until the file can be used. If a page that a template makes is not valid in its format, the
+	// built-in page is sent, and an error is logged.
+	//
+	// Placeholders of a request in a path, as in `{http.vars.root}/404.html`, are expanded when a page is written. The
+	// file is the page, even if it has `{{`. The built-in page is sent if the file does not exist, and if it cannot be
+	// sent, which is logged. No path begins with `{http.request.…}`. Default: the built-in page of each format.
 	Template map[string]string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at
@@ -156,23 +160,15 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Group:  h.Group,
 		DryRun: h.DryRun,
 	}
-	version, _ := caddy.Version()
-	h.pages, err = page.NewMaker(page.Options{
-		Message:     h.Message,
-		ContextPath: h.ContextPath,
-		BaseURL:     h.BaseURL,
-		URI:         h.URI,
-		Footer:      h.Footer,
-		Server:      "Powered by Caddy " + version,
-		Formats:     h.Formats,
-		Templates:   h.Template,
-		Sample:      samplePlaceholders,
-		Logger:      h.logger,
-	})
+	registry := ctx.GetMetricsRegistry()
+	o := h.pageOptions()
+	o.Logger = h.logger
+	o.Config = registry // each config has its own
+	h.pages, err = page.NewMaker(o)
 	if err != nil {
 		return err
 	}
-	h.metric, err = report.NewPages(ctx.GetMetricsRegistry())
+	h.metric, err = report.NewPages(registry)
 	if err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
@@ -181,6 +177,33 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		report.Missed.Begin()
 	}
 	return nil
+}
+
+// pageOptions returns the options of the page, with a template for each file whose path has only global placeholders.
+func (h *Handler) pageOptions() page.Options {
+	version, _ := caddy.Version()
+	o := page.Options{
+		Message:     h.Message,
+		ContextPath: h.ContextPath,
+		BaseURL:     h.BaseURL,
+		URI:         h.URI,
+		Footer:      h.Footer,
+		Server:      "Powered by Caddy " + version,
+		Formats:     h.Formats,
+		Templates:   make(map[string]string),
+		SiteFiles:   make(map[string]string),
+		Sample:      samplePlaceholders,
+		FullName:    fullName,
+	}
+	for format, path := range h.Template {
+		expanded, err := caddy.NewReplacer().ReplaceOrErr(path, true, true)
+		if err == nil {
+			o.Templates[format] = expanded
+		} else {
+			o.SiteFiles[format] = path
+		}
+	}
+	return o
 }
 
 // Cleanup gives the templates back. Caddy also calls it after Provision has failed.

@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,5 +63,21 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	res := answer(t, inside(h, testcaddy.EndOfChain), get())
 	if !strings.HasSuffix(res.Content, "a1|false") {
 		t.Errorf("got %q", res.Content)
+	}
+}
+
+// TestPathWithGlobalPlaceholdersIsThatOfATemplate expands it when the config loads, unless a placeholder is empty.
+func TestPathWithGlobalPlaceholdersIsThatOfATemplate(t *testing.T) {
+	file := testcaddy.TempFile(t, "404.txt", "{{.Status}}")
+	t.Setenv("NOT_FOUND_TEST_DIR", filepath.Dir(file))
+	for path, isUsed := range map[string]bool{
+		"{env.NOT_FOUND_TEST_DIR}/404.txt":                           true,
+		"{env.NOT_FOUND_TEST_UNSET}{env.NOT_FOUND_TEST_DIR}/404.txt": false,
+	} {
+		h := provision(t, &Handler{Template: map[string]string{"text": path}})
+		res := answer(t, inside(h, testcaddy.EndOfChain), get())
+		if (res.Content == "404") != isUsed {
+			t.Errorf("%s: got\n%s", path, res.Content)
+		}
 	}
 }

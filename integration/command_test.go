@@ -190,7 +190,7 @@ func wantReported(t *testing.T, admin, count, address string) {
 }
 
 // TestExportTemplateCommandPrintsThePage exports two formats, changes them, and has a server use both.
-func TestExportTemplateCommandPrintsThePage(t *testing.T) {
+func TestExportedTemplateIsValid(t *testing.T) {
 	t.Parallel()
 	html := prints(t, command(t, "not-found", "export-template"))
 	json := prints(t, command(t, "not-found", "export-template", "json"))
@@ -199,6 +199,23 @@ func TestExportTemplateCommandPrintsThePage(t *testing.T) {
 	json = strings.Replace(json, "footer", "from", 1)
 	ofHTML := testcaddy.TempFile(t, "a=404.html", html+"<hr>")
 	ofJSON := testcaddy.TempFile(t, "404.json", json)
+	for _, args := range [][]string{{ofHTML}, {"json", ofJSON}} {
+		args = append([]string{"not-found", "check-template"}, args...)
+		if got := prints(t, command(t, args...)); got != "Valid template\n" {
+			t.Errorf("%q: got %q", args, got)
+		}
+	}
+	broken := testcaddy.TempFile(t, "404.html", `{{.Placeholder "vars.x"}}`)
+	for file, why := range map[string]string{
+		broken:                `"vars.x" is a shorthand, which only a Caddyfile has; write {{.Placeholder "http.vars.x"}}`,
+		broken + "x":          "no such file",
+		"{http.vars.x}/a.txt": "{http.vars.x}/a.txt has placeholders of a request; give it the file of one site",
+	} {
+		fails(t, command(t, "not-found", "check-template", file), why)
+	}
+	fails(t, command(t, "not-found", "check-template", "json", ofHTML), "the page is not valid JSON")
+	fails(t, command(t, "not-found", "check-template", "yaml", ofHTML), "the format yaml is not on offer")
+
 	s := startNotFound(t, "--template=json="+ofJSON, "--template="+ofHTML)
 	for mediaType, want := range map[string]string{
 		"text/html":        "</html>\n<hr>",

@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -32,8 +33,8 @@ func TestReloadWithTemplates(t *testing.T) {
 	logged := logs.Select(t, func(e testcaddy.Entry) bool {
 		return e["template"] == shared
 	})
-	if len(logged) != 1 {
-		t.Errorf("got %d log entries, want one: %v", len(logged), logged)
+	if len(logged) != 2 {
+		t.Errorf("got %d log entries, want one for each config: %v", len(logged), logged)
 	}
 
 	// the template is mended; a reload fails after sites have taken it
@@ -64,4 +65,78 @@ func TestReloadWithTemplates(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Reload(t, config(""))
+}
+
+// TestPagesOfSites sends a site's own page wherever the page at a fixed path would be sent: for each cause, whatever
+// names the folder, in a nested handler and in one of a group.
+func TestPagesOfSites(t *testing.T) {
+	dir := t.TempDir()
+	site := func(name, format, page string) {
+		if err := os.MkdirAll(dir+"/"+name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, dir+"/"+name+"/404."+format, page)
+	}
+	site("a", "html", "<p>a has no {{.URI}}")
+	site("a", "json", `{"site": "a"}`)
+	site("b", "html", "<p>b")
+	site("fixed", "html", "<p>fixed")
+	template := "template " + dir + "/fixed/404.html"
+	config := func(options string) []byte {
+		return testcaddy.Adapt(t, testcaddy.Caddyfile(`http://*.test:0 {
+			root `+dir+`/{labels.1}
+			map {labels.1} {folder} {
+				b b
+			}
+			@fixed host fixed.test
+			not_found @fixed {
+				`+template+`
+			}
+			not_found {
+				template {vars.root}/404.html
+				template json {vars.root}/404.json
+				`+options+`
+			}
+			handle /nested/* {
+				not_found {
+					template `+dir+`/{folder}/404.html
+				}
+			}
+			handle /fixed/* {
+				not_found {
+					`+template+`
+				}
+			}
+			error /error 404
+			respond /response "theirs" 404
+			file_server /file
+		}`))
+	}
+	s := testcaddy.StartConfig(t, config(""))
+	const page = "<p>a has no {{.URI}}"
+	for url, want := range map[string]string{
+		"http://a.test/error":          page,
+		"http://a.test/response":       page,
+		"http://a.test/file":           page,
+		"http://a.test/fixed/x":        "<p>fixed",
+		"http://b.test/nested/x":       "<p>b",
+		"http://fixed.test/unanswered": "<p>fixed",
+		"http://a.test/nested/x":       "HTTP ERROR 404", // the folder is not known
+	} {
+		res := s.Get(t, url, "Accept: text/html")
+		if res.StatusCode != 404 || !strings.Contains(res.Content, want) {
+			t.Errorf("%s: got %d and\n%s\nwant %s", url, res.StatusCode, res.Content, want)
+		}
+	}
+	head := s.Do(t, "HEAD", "http://a.test/x", "Accept: text/html")
+	head.WantHeader(t, "Content-Length", fmt.Sprint(len(page)))
+	if json := s.Get(t, "http://a.test/x", "Accept: application/json"); json.Content != `{"site": "a"}` {
+		t.Errorf("got\n%s", json.Content)
+	}
+
+	site("b", "html", "")
+	s.Reload(t, config("dry_run"))
+	if res := s.Get(t, "http://a.test/response"); res.Content != "theirs" {
+		t.Errorf("a dry run sent\n%s", res.Content)
+	}
 }

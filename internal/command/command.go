@@ -26,8 +26,8 @@ import (
 // NewHandler returns a not_found handler with options, each of which is its name and its arguments, as in a Caddyfile.
 type NewHandler func(options [][]string) (any, error)
 
-// Register registers the command.
-func Register(newHandler NewHandler) {
+// Register registers the command. checkTemplate checks the file of a template, perhaps after its format.
+func Register(newHandler NewHandler, checkTemplate func(args []string) error) {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name: "not-found",
 		Usage: "[--listen <addr>] [--message <text>] [--context-path <path>] [--base-url <url>] [--uri <text>]\n" +
@@ -90,6 +90,18 @@ ends every exchange within 5 seconds.
 						return err
 					}
 					_, err = io.WriteString(cmd.OutOrStdout(), source)
+					return err
+				},
+			}, &cobra.Command{
+				Use:     "check-template [<format>] <file>",
+				Short:   "Checks a template for HTML or another format, as a reload of the config does",
+				Example: "caddy not-found check-template 404.html",
+				Args:    cobra.RangeArgs(1, 2),
+				RunE: func(cmd *cobra.Command, args []string) error {
+					err := checkTemplate(args)
+					if err == nil {
+						fmt.Fprintln(cmd.OutOrStdout(), "Valid template")
+					}
 					return err
 				},
 			})

@@ -9,8 +9,6 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 // Options are those of a handler.
@@ -54,8 +52,9 @@ func CheckKeep(m caddyhttp.ResponseMatcher) error {
 			return fmt.Errorf("%q is not the name of a header field; %s", field, instead)
 		}
 		for _, value := range values {
-			if err := page.CheckNoPlaceholders(value); err != nil {
-				return fmt.Errorf("header %s: %w", field, err)
+			if strings.Contains(value, "{") {
+				return fmt.Errorf("header %s: %q takes no placeholders; "+
+					"{$NAME} in a Caddyfile is expanded when it is read", field, value)
 			}
 		}
 	}

@@ -176,11 +176,12 @@ func CheckTemplates(files map[string]string, offered []string) error {
 		if !slices.Contains(offered, name) {
 			return fmt.Errorf("the format %s is not on offer; the formats are %s", name, strings.Join(offered, ", "))
 		}
-		if file == "" {
+		switch {
+		case file == "":
 			return fmt.Errorf("%s needs a file", name)
-		}
-		if err := CheckNoPlaceholders(file); err != nil {
-			return err
+		case strings.HasPrefix(file, "{"+clientPrefix):
+			return fmt.Errorf("%q begins with what a client sends; "+
+				"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", file)
 		}
 	}
 	return nil

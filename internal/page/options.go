@@ -133,11 +133,3 @@ func cleanLine(s string) string {
 func isNotLineText(r rune) bool {
 	return unicode.IsControl(r) || strings.ContainsRune("\u2028\u2029\uFFFE\uFFFF", r)
 }
-
-// CheckNoPlaceholders refuses placeholders in a value that takes none.
-func CheckNoPlaceholders(value string) error {
-	if strings.Contains(value, "{") {
-		return fmt.Errorf("%q takes no placeholders; {$NAME} in a Caddyfile is expanded when it is read", value)
-	}
-	return nil
-}

@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
@@ -26,11 +28,17 @@ type Options struct {
 	URI         string // the address that was asked for, see Asked; empty: the request target
 	Footer      string // the last line; empty, or blank for a request: Server
 
-	Server    string              // the default footer, which names the server and its version
-	Formats   []string            // the names of the representations on offer, the preferred one first; none: all of them
-	Templates map[string]string   // the files of templates by format; none: the built-in page
-	Sample    func() Placeholders // those of a request to try a template with; it may be kept
-	Logger    *zap.Logger         // says what becomes of a template
+	Server    string            // the default footer, which names the server and its version
+	Formats   []string          // the names of the representations on offer, the preferred one first; none: all of them
+	Templates map[string]string // the files of templates by format; none: the built-in page
+	SiteFiles map[string]string // instead, files of pages, whose paths have placeholders
+	Logger    *zap.Logger       // says what becomes of a template
+	Config    any               // is the same for the handlers of one config
+
+	// Sample and FullName are for trying a template, and may be kept: the placeholders of a request, and the full name
+	// of one. It is the same name, unless it is a shorthand of the Caddyfile.
+	Sample   func() Placeholders
+	FullName func(name string) string
 }
 
 // Placeholders gives the placeholders of a request their values. Caddy's Replacer does.
@@ -40,6 +48,9 @@ type Placeholders interface {
 
 	// ReplaceKnown returns the input with each known placeholder replaced by its value, or by empty if that is empty.
 	ReplaceKnown(input, empty string) string
+
+	// ReplaceFunc returns the input with each placeholder replaced by what f makes of its value, or the error of f.
+	ReplaceFunc(input string, f caddy.ReplacementFunc) (string, error)
 }
 
 // Page is a page for one request. It is the data of a template, too.
@@ -87,9 +98,18 @@ type Maker struct {
 	server                                     string
 	offered                                    []*format
 	offers                                     accept.Offers
-	templates                                  []*fileTemplate // of the offered formats; nil: the built-in page
-	showsRequestID                             bool            // by an option; a template may as well
+	userPages                                  []userPage // of the offered formats; nil: the built-in page
+	showsRequestID                             bool       // by an option or a path; a template may as well
 	logger                                     *zap.Logger
+}
+
+// userPage is a page of the user's, in a format.
+type userPage interface {
+	// render writes the page and returns true, unless it cannot be sent.
+	render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool
+
+	showsRequestID() bool // whether the page may show the placeholder
+	free()                // the Maker is closed
 }
 
 // NewMaker checks the formats of the options, and takes the templates. The caller closes the Maker.
@@ -109,27 +129,30 @@ func NewMaker(o Options) (*Maker, error) {
 	if m.offered, err = formatsOf(o.Formats); err != nil {
 		return nil, fmt.Errorf("formats: %w", err)
 	}
-	sample := newSample(o.Server, o.Sample)
 	for _, format := range m.offered {
-		var t *fileTemplate
+		var own userPage
+		if path := o.SiteFiles[format.name]; path != "" {
+			own = newSiteFile(path, format)
+			m.showsRequestID = m.showsRequestID || strings.Contains(path, requestID)
+		}
 		if file := o.Templates[format.name]; file != "" {
-			t, err = takeTemplate(file, format, sample, o.Logger)
+			own, err = takeTemplate(file, format, &o)
 		}
 		if err != nil {
 			m.Close()
 			return nil, fmt.Errorf("template: %w", err)
 		}
 		m.offers = append(m.offers, format.offer)
-		m.templates = append(m.templates, t)
+		m.userPages = append(m.userPages, own)
 	}
 	return m, nil
 }
 
 // Close gives the templates back. Pages that are still made go on using them.
 func (m *Maker) Close() {
-	for _, t := range m.templates {
-		if t != nil {
-			_, _ = pool.Delete(t.key) // Destruct gives no error
+	for _, own := range m.userPages {
+		if own != nil {
+			own.free()
 		}
 	}
 }
@@ -140,7 +163,8 @@ const requestID = "http.request.uuid"
 // ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a
 // dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
-	if m.showsRequestID || slices.ContainsFunc(m.templates, (*fileTemplate).showsRequestID) {
+	shows := func(own userPage) bool { return own != nil && own.showsRequestID() }
+	if m.showsRequestID || slices.ContainsFunc(m.userPages, shows) {
 		placeholders.GetString(requestID)
 	}
 }
@@ -197,7 +221,7 @@ func (r *Representation) Free() {
 	}
 }
 
-// Represent renders a page in the representation that an Accept field asks for, by the user's template, if there is one
+// Represent renders a page in the representation that an Accept field asks for, by the user's file, if there is one
 // that can be used. The caller frees it.
 func (m *Maker) Represent(pg *Page, accept string) Representation {
 	i := m.offers.Choose(accept)
@@ -208,7 +232,7 @@ func (m *Maker) Represent(pg *Page, accept string) Representation {
 		Body:        bodies.Get().(*bytes.Buffer),
 		varies:      len(m.offered) > 1,
 	}
-	if t := m.templates[i]; t != nil && t.render(r.Body, pg, m.logger) {
+	if own := m.userPages[i]; own != nil && own.render(r.Body, *pg, m.logger) {
 		return r
 	}
 	r.policy = format.policy

@@ -38,6 +38,8 @@ func newMaker(t testing.TB, o Options) *Maker {
 	t.Helper()
 	o.Server = defaultFooter
 	o.Sample = noPlaceholders
+	o.FullName = fullName
+	o.Config = cmp.Or(o.Config, any("started"))
 	if o.Logger == nil {
 		failOnError := zap.Hooks(func(e zapcore.Entry) error {
 			if e.Level >= zapcore.ErrorLevel {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -30,12 +29,13 @@ import (
 type fileTemplate struct {
 	key    templateKey
 	format *format
-	sample func() Page
+	trial  trial
 
 	used   atomic.Pointer[parsedTemplate] // the last one that could be used; nil: none
 	failed atomic.Bool                    // a page failed since the last look at the file
 
 	mu      sync.Mutex // held by the request that looks at the file
+	config  any        // the last one that took the template
 	looked  time.Time  // when the last look was
 	source  []byte     // what it found
 	readErr error      // or why the file could not be read
@@ -53,16 +53,24 @@ type parsedTemplate struct {
 	showsRequestID bool // its source names the placeholder
 }
 
+// literal is a file without actions, which is the page.
+type literal []byte
+
+func (l literal) Execute(w io.Writer, _ any) error {
+	_, err := w.Write(l)
+	return err
+}
+
 // pool has the templates that a config uses, or is about to.
 var pool = caddy.NewUsagePool()
 
 // pause is the time from one look at a file to the next.
 const pause = time.Second
 
-// takeTemplate returns the template of a file, for a Maker that gives it back. A file that no config uses and that
-// cannot be used is an error on a reload. At a start, it is logged, because nobody may be there to correct it, and
-// the built-in page is sent meanwhile.
-func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger) (*fileTemplate, error) {
+// takeTemplate returns the template of a file, for a Maker that frees it. A file that no config uses and that cannot be
+// used is an error on a reload. At a start, it is logged, because nobody may be there to correct it, and the built-in
+// page is sent meanwhile.
+func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
@@ -72,15 +80,12 @@ func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger
 		t := &fileTemplate{
 			key:     key,
 			format:  f,
-			sample:  sample,
+			trial:   newTrial(o),
 			readErr: errors.New("not read yet"),
 		}
 		t.load()
 		if t.err != nil && isReload() {
 			return nil, fmt.Errorf("%s: %w", file, t.err)
-		}
-		if t.err != nil {
-			t.log(logger)
 		}
 		return t, nil
 	})
@@ -88,8 +93,19 @@ func takeTemplate(file string, f *format, sample func() Page, logger *zap.Logger
 		return nil, err
 	}
 	t := value.(*fileTemplate)
-	t.look(logger)
+	t.take(o)
 	return t, nil
+}
+
+// take looks at the file for a handler. A mistake that it has is logged once for each config that loads.
+func (t *fileTemplate) take(o *Options) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	isFirst := t.config != o.Config
+	t.config = o.Config
+	if t.hasChanged() || isFirst && t.err != nil {
+		t.log(o.Logger)
+	}
 }
 
 // isReload reports whether sites are running already, which stay if the config that loads is refused. Caddy says so
@@ -102,24 +118,28 @@ func isReload() bool {
 // Destruct is for the pool. It frees nothing, because requests may still run.
 func (t *fileTemplate) Destruct() error { return nil }
 
-// showsRequestID reports whether the template may show the placeholder. No template shows nothing.
+// free gives the template back to the pool.
+func (t *fileTemplate) free() {
+	_, _ = pool.Delete(t.key) // Destruct gives no error
+}
+
 func (t *fileTemplate) showsRequestID() bool {
-	if t == nil {
-		return false
-	}
 	v := t.used.Load()
 	return v != nil && v.showsRequestID
 }
 
 // render writes a page, unless the template cannot be used or makes a page that its format does not allow. It logs that
 // at most once between two looks at the file.
-func (t *fileTemplate) render(body *bytes.Buffer, pg *Page, logger *zap.Logger) bool {
+func (t *fileTemplate) render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool {
 	t.look(logger)
 	v := t.used.Load()
 	if v == nil {
 		return false
 	}
-	err := v.execute(body, t.format, *pg)
+	err := v.execute(body, t.format, pg)
+	if err == nil {
+		err = t.format.validate(body.Bytes())
+	}
 	if err == nil {
 		return true
 	}
@@ -131,19 +151,24 @@ func (t *fileTemplate) render(body *bytes.Buffer, pg *Page, logger *zap.Logger) 
 	return false
 }
 
-// look reads the file, and logs a change. One request at a time looks at the file; the others do not wait.
+// look looks at the file, and logs a change. One request at a time looks; the others do not wait.
 func (t *fileTemplate) look(logger *zap.Logger) {
 	if !t.mu.TryLock() {
 		return
 	}
 	defer t.mu.Unlock()
-	if time.Since(t.looked) < pause {
-		return
-	}
-	t.failed.Store(false)
-	if t.load() {
+	if t.hasChanged() {
 		t.log(logger)
 	}
+}
+
+// hasChanged loads the file, unless the last look was just now.
+func (t *fileTemplate) hasChanged() bool {
+	if time.Since(t.looked) < pause {
+		return false
+	}
+	t.failed.Store(false)
+	return t.load()
 }
 
 func (t *fileTemplate) log(logger *zap.Logger) {
@@ -170,7 +195,7 @@ func (t *fileTemplate) load() (changed bool) {
 	t.readErr = err
 	var v *parsedTemplate
 	if err == nil {
-		v, err = t.format.parse(filepath.Base(t.key.file), source, t.sample)
+		v, err = t.format.parse(filepath.Base(t.key.file), source, t.trial)
 	}
 	if err == nil {
 		t.used.Store(v)
@@ -179,26 +204,25 @@ func (t *fileTemplate) load() (changed bool) {
 	return true
 }
 
-// read reads the file. It looks before it opens, because a named pipe would hold up whoever opens it.
+// read reads the file.
 func (t *fileTemplate) read() ([]byte, error) {
-	info, err := os.Stat(t.key.file)
+	var source bytes.Buffer
+	err := readFile(&source, t.key.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s",
+		err = fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s",
 			err, t.format.name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	return os.ReadFile(t.key.file)
+	return source.Bytes(), err
 }
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
-// where no text can be.
-func (f *format) parse(name string, source []byte, sample func() Page) (*parsedTemplate, error) {
-	if err := checkBraces(source); err != nil {
+// where no text can be. A file without actions is the page: html/template would drop its comments, and change its
+// scripts.
+func (f *format) parse(name string, source []byte, trial trial) (*parsedTemplate, error) {
+	if !bytes.Contains(source, []byte("{{")) {
+		return &parsedTemplate{template: literal(source)}, f.validate(source)
+	}
+	if err := trial.checkPlaceholders(source); err != nil {
 		return nil, err
 	}
 	v := &parsedTemplate{showsRequestID: bytes.Contains(source, []byte(requestID))}
@@ -212,39 +236,46 @@ func (f *format) parse(name string, source []byte, sample func() Page) (*parsedT
 		return nil, explain(err)
 	}
 
-	var body bytes.Buffer
-	if err := v.execute(&body, f, sample()); err != nil {
+	if err := v.try(f, trial.page()); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page: %w", err)
-	}
-	if len(bytes.TrimSpace(body.Bytes())) == 0 {
-		return nil, errors.New("it renders a blank page; write the page at the top level of the file, outside of define")
 	}
 	if f.name == "html" {
 		return v, nil // html/template escapes each text for its place
 	}
-	body.Reset()
-	if err := v.execute(&body, f, hostile(sample())); err != nil {
+	if err := v.try(f, hostile(trial.page())); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page with quotes and brackets: %w", err)
 	}
 	return v, nil
 }
 
-// execute renders a page, and checks it, because a template can also cut and compare what a client sends.
+func (v *parsedTemplate) try(f *format, pg Page) error {
+	var body bytes.Buffer
+	if err := v.execute(&body, f, pg); err != nil {
+		return explain(err)
+	}
+	return f.validate(body.Bytes())
+}
+
+// execute renders a page. It is to be validated, because a template can also cut and compare what a client sends.
 func (v *parsedTemplate) execute(body *bytes.Buffer, f *format, pg Page) error {
 	if f.name != "html" {
 		pg = pg.with(f.escape.of, f.escapeURI.of)
 		pg.escaped = f
 	}
-	if err := v.template.Execute(body, pg); err != nil {
-		return explain(err)
-	}
-	if !utf8.Valid(body.Bytes()) {
+	return v.template.Execute(body, pg)
+}
+
+// validate refuses a page that is blank, or not valid in its format.
+func (f *format) validate(page []byte) error {
+	switch {
+	case len(bytes.Trim(page, "\ufeff \t\r\n")) == 0:
+		return errors.New("the page is blank; in a template, write it outside of define")
+	case !utf8.Valid(page):
 		return errors.New("the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two")
-	}
-	if f.check == nil {
+	case f.check == nil:
 		return nil
 	}
-	return f.check(body.Bytes())
+	return f.check(page)
 }
 
 func checkJSON(page []byte) error {
@@ -297,16 +328,40 @@ func checkXML(page []byte) error {
 	}
 }
 
-// newSample returns a function that makes a harmless page. It has no option of a handler.
-func newSample(server string, placeholders func() Placeholders) func() Page {
-	m := &Maker{server: server}
+// trial is what a template is tried with.
+type trial struct {
+	page     func() Page // a harmless page, without any option of a handler
+	fullName func(string) string
+}
+
+func newTrial(o *Options) trial {
+	m := &Maker{server: o.Server}
 	asked := &Asked{
 		Method:    http.MethodGet,
 		Target:    "/docs/apis?x=1",
 		Scheme:    "https",
 		Authority: "www.example.com",
 	}
-	return func() Page { return m.Make(asked, placeholders()) }
+	placeholders := o.Sample
+	return trial{
+		page:     func() Page { return m.Make(asked, placeholders()) },
+		fullName: o.FullName,
+	}
+}
+
+// TryTemplates tries the templates of the options, as when a config is reloaded.
+func TryTemplates(o *Options) error {
+	for name, file := range o.Templates {
+		f, err := formatOf(name)
+		if err != nil {
+			return err
+		}
+		t := &fileTemplate{key: templateKey{file, name}, format: f, trial: newTrial(o)}
+		if t.load(); t.err != nil {
+			return t.err
+		}
+	}
+	return nil
 }
 
 // hostile returns a page with texts that would break a format if they were not escaped. None is shorter than before, so
@@ -335,15 +390,27 @@ var actions = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
 // singleBraces matches one of Caddy's placeholders as in a Caddyfile. ${…} is a script's.
 var singleBraces = regexp.MustCompile(`(?:^|[^$])(\{(http|env|system|err|header|cookie|query|vars)\.[\w.-]+\})`)
 
-// checkBraces refuses placeholders in single braces outside of actions, which would be printed as they stand.
-func checkBraces(source []byte) error {
+// placeholderNames matches the name of a placeholder in an action.
+var placeholderNames = regexp.MustCompile("\\.Placeholder\\s+[\"`]\\{?([^\"`}]+)")
+
+// checkPlaceholders refuses placeholders in single braces outside of actions, which would be printed as they stand, and
+// the Caddyfile's shorthands of names, which only Caddyfiles have.
+func (t trial) checkPlaceholders(source []byte) error {
 	found := singleBraces.FindSubmatch(actions.ReplaceAll(source, nil))
-	if found == nil {
-		return nil
+	if found != nil {
+		return fmt.Errorf("it has %s, which would be printed as it stands; "+
+			`write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}%s, and in a script { %[2]s`,
+			found[1], found[1][1:])
 	}
-	return fmt.Errorf("it has %s, which would be printed as it stands; "+
-		`write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}%s, and in a script { %[2]s`,
-		found[1], found[1][1:])
+	known := t.page().placeholders
+	for _, found := range placeholderNames.FindAllSubmatch(source, -1) {
+		name := string(found[1])
+		full := t.fullName(name)
+		if _, ok := known.GetString(name); full != name && !ok {
+			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
+		}
+	}
+	return nil
 }
 
 // explain adds a hint to an error of a template, for the mistakes that people make.
@@ -354,14 +421,17 @@ func explain(err error) error {
 			return fmt.Errorf("%w; %s", err, hint)
 		}
 	}
-	return err
+	return fmt.Errorf("%w; %s", err, plainBraces)
 }
 
-const listOfFields = `.Heading, .URI, .Status, .Message, .Footer and .Placeholder "http.request.uuid"`
+const (
+	listOfFields = `.Heading, .URI, .Status, .Message, .Footer and .Placeholder "http.request.uuid"`
+	plainBraces  = `plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`
+)
 
 var hints = map[string]string{
-	" not defined":         "the fields begin with a dot: " + listOfFields,
+	" not defined":         "the fields begin with a dot: " + listOfFields + "; " + plainBraces,
 	"can't evaluate field": "the fields are " + listOfFields + "; within with and range, they begin with $.",
-	"ends in a non-text context": "look for a quote, a tag or a comment that is not closed, " +
-		"or a script or style element without its end",
+	"ends in a non-text context": "look for a quote, a tag or a comment that is not closed, a script or style element " +
+		"without its end, or a quote within a regular expression of a script",
 }

@@ -23,30 +23,41 @@ func TestTemplateIsRefused(t *testing.T) {
 		noField  = "can't evaluate field Uri in type page.Page; the fields are " + fields
 		inString = "not valid JSON: invalid character 'N' looking for beginning of value; " +
 			`a field belongs inside quotes, as in "{{.Message}}"`
+		isShort  = `"host" is a shorthand, which only a Caddyfile has; write {{.Placeholder "full.host"}}`
 		inBraces = `it has {http.request.uuid}, which would be printed as it stands; ` +
 			`write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}http.request.uuid}, ` +
 			`and in a script { http.request.uuid}`
 		onSample = "trying it on a sample page: template: 404:1:2: executing"
 		hostile  = "trying it on a sample page with quotes and brackets: "
 		notUTF8  = "the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two"
-		blank    = "it renders a blank page; write the page at the top level of the file, outside of define"
+		blank    = "the page is blank; in a template, write it outside of define"
 		noPlace  = "where it is not allowed"
+		braces   = `; plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`
+		noFunc   = " not defined; the fields begin with a dot: " + fields + braces
+		quote    = "; look for a quote, a tag or a comment that is not closed"
 	)
 	for format, mistakes := range map[string]map[string]string{
 		"html": {
-			"{{.Uri}}":                            noField + "; within with and range, they begin with $.",
-			"{{index .URI 99999}}":                onSample,
-			"<p>{{.URI":                           "template: 404:1: ",
-			"<p>{{URI}}":                          `function "URI" not defined; the fields begin with a dot: ` + fields,
-			"<p title='{{.URI}}>":                 "; look for a quote, a tag or a comment that is not closed",
-			"<p>{http.request.uuid}</p>":          inBraces,
-			"{{.URI}}{header.X-Id}":               "it has {header.X-Id}, ",
-			`{{printf "\xff"}}`:                   notUTF8,
-			`{{define "page"}}<p>{{.URI}}{{end}}`: blank,
+			"{{.Uri}}":                                    noField + "; within with and range, they begin with $.",
+			"{{index .URI 99999}}":                        onSample,
+			"<p>{{.URI":                                   "template: 404:1: unclosed action" + braces,
+			"<p>{{ message }}":                            `function "message"` + noFunc,
+			"<script>`${{x:1}}`</script>":                 `function "x"` + noFunc,
+			"<a href=/s?q=1>{{.URI}}</a>":                 `"=" in unquoted attr: "/s?q=1"` + braces,
+			"<p title='{{.URI}}>":                         quote,
+			`{{.URI}}<script>a()/"/</script>`:             quote + `, a script or style element without its end, or a quote within`,
+			"<p>{http.request.uuid}</p>{{.URI}}":          inBraces,
+			"{{.URI}}{header.X-Id}":                       "it has {header.X-Id}, ",
+			`{{.Placeholder "host"}}`:                     isShort,
+			"{{with 1}}{{$.Placeholder `{host}`}}{{end}}": `write {{.Placeholder "full.host"}}`,
+			`{{printf "\xff"}}`:                           notUTF8,
+			"\xff":                                        notUTF8,
+			"\ufeff\r\n":                                  blank,
+			`{{define "page"}}<p>{{.URI}}{{end}}`:         blank,
 		},
 		"json": {
 			`{"message": {{.Message}}}`:                           inString,
-			`{"heading": "{{.Heading}}"} {}`:                      "after top-level value",
+			`{"heading": "none"} {}`:                              "after top-level value",
 			`{"port": {{or (.Placeholder "http.vars.port") 80}}}`: hostile + "the page is not valid JSON",
 		},
 		"problem": {`{"detail": {{.Message}}}`: inString},
@@ -78,9 +89,45 @@ func parse(t *testing.T, format, source string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sample := newSample(defaultFooter, noPlaceholders)
-	_, err = f.parse("404", []byte(source), sample)
+	o := Options{Server: defaultFooter, Sample: noPlaceholders, FullName: fullName}
+	_, err = f.parse("404", []byte(source), newTrial(&o))
 	return err
+}
+
+// fullName knows the shorthands host and os, and os is a full name as well.
+func fullName(name string) string {
+	if name == "host" || name == "system.os" {
+		return "full." + name
+	}
+	return name
+}
+
+// TestFileWithoutActionsIsThePage has files as people and frameworks write them, with what html/template would change
+// or refuse, and what is no placeholder.
+func TestFileWithoutActionsIsThePage(t *testing.T) {
+	for format, pages := range map[string][]string{
+		"html": {
+			"\ufeff<!DOCTYPE html>\r\n<title>Nothing</title>\r\n<p>Nothing\r\n",
+			"<div>Not<!-- --> found<!--$--><!--/$--><!--[--><!--]--></div>", // React, Vue
+			"<script>\nwhile(n-->0)s+=n;\nif(a)/\"/.test(b)\n/*! licence */\n//# sourceMappingURL=a.js\n</script>",
+			"<a href=/s?q=1 title=it's>a <b</a>",
+			"<p>{http.request.uuid} { { message } } {% block title %}{% endblock %}<script>`${x}}}`</script>",
+			"<style>a{b:c}}</style><!-- not closed <p title='",
+			strings.Repeat("x", maxSize),
+		},
+		"markdown": {"# Nothing <!-- {.URI} -->"},
+		"text":     {"Nothing\r\n\x00"},
+		"json":     {"[{ \"a\": {\"b\":{}}}\n]"},
+		"problem":  {`{"title": "{http.request.uuid}"}`},
+		"xml":      {"<?xml version='1.0'?>\n<!-- ours --><a>{}</a>"},
+	} {
+		for _, want := range pages {
+			m := newMaker(t, Options{Templates: files{format: tempFile(t, want)}})
+			if got := body(t, m, m.Make(ask("GET", "/"), placeholders(nil)), format); got != want {
+				t.Errorf("%s: got\n%.200s\nwant\n%.200s", format, got, want)
+			}
+		}
+	}
 }
 
 // TestTemplateIsTried loads templates that are unusual and right.
@@ -90,7 +137,8 @@ func TestTemplateIsTried(t *testing.T) {
 		optional = `"{{slice .Message 0 20}}"{{with .Placeholder "http.auth.user.id"}},"user":"{{.}}"{{end}}`
 	)
 	for format, source := range map[string]string{
-		"html":     slices + "{{if ne .Status 404}}{{index .URI 99999}}{{end}}",
+		"html": slices + "{{if ne .Status 404}}{{index .URI 99999}}{{end}}" +
+			`{{.Placeholder "map"}}{{.Placeholder "system.os"}}`,
 		"markdown": "{{slice .Message 0 20}} {{slice .URI 0 20}}",
 		"json":     `{"message":` + optional + `}`,
 		"problem":  `{"detail":` + optional + `, "braces": "${err.message} {{"{"}}header.title}"}`,
@@ -130,10 +178,11 @@ func TestTextsAreEscapedForTheFormat(t *testing.T) {
 
 // TestPlaceholderOfATemplate is about HTML, where a value may have line breaks. FuzzTemplate covers the other formats.
 func TestPlaceholderOfATemplate(t *testing.T) {
-	file := tempFile(t, `{{with .URI}}{{$.Placeholder "{x}"}}{{end}}|{{.Placeholder "unknown"}}|`)
+	file := tempFile(t, `{{with .URI}}{{$.Placeholder "{x}"}}{{end}}|{{.Placeholder "unknown"}}|`+
+		"{{\"{{\"}} `${ {x:1}}`")
 	m := newMaker(t, Options{Templates: files{"html": file}})
 	pg := m.Make(ask("GET", "/"), placeholders(values{"x": "<\n\xff"}))
-	wantBody(t, m, pg, "html", "&lt;\n\uFFFD||")
+	wantBody(t, m, pg, "html", "&lt;\n\uFFFD||{{ `${ {x:1}}`")
 }
 
 // TestExportedTemplateIsTheBuiltInPage renders the built-in pages as templates. html/template escapes more in HTML.
@@ -239,6 +288,18 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 			e.becomes("two")
 			e.wantsLogged(inUse)
 		},
+		"with actions, and without": func(e *editedTemplate) {
+			e.write("{{.Status}}", long)
+			e.becomes("0")
+			e.write("two", long)
+			e.becomes("two")
+			e.wantsLogged(inUse, inUse)
+		},
+		"too long": func(e *editedTemplate) {
+			e.must(os.Truncate(e.file, maxSize+1))
+			e.becomes("one")
+			e.wantsLogged("it has more than 1 MiB")
+		},
 		"broken, then corrected": func(e *editedTemplate) {
 			for _, content := range []string{"{{.URI", "{{.Uri}}"} {
 				e.write(content, long)
@@ -258,7 +319,7 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 			}
 			e.must(os.Mkdir(e.file, 0o700))
 			e.becomes("one")
-			e.wantsLogged("stat "+e.file, "is not a regular file")
+			e.wantsLogged("run caddy not-found export-template text", "is not a regular file")
 			e.must(os.Remove(e.file))
 			e.write("one", long)
 			e.becomes("one")
@@ -312,7 +373,7 @@ func newEditedTemplate(t testing.TB, content string, age time.Duration) *editedT
 }
 
 func (e *editedTemplate) template() *fileTemplate {
-	return e.maker.templates[0]
+	return e.maker.userPages[0].(*fileTemplate)
 }
 
 func (e *editedTemplate) must(err error) {
@@ -377,11 +438,11 @@ func TestHandlersShareATemplate(t *testing.T) {
 		t.Chdir(filepath.Dir(first.file))
 		second, secondLogs := observed(t, byName)
 		t.Chdir(t.TempDir()) // the key stays
-		if second.templates[0] != first.template() {
+		if second.userPages[0] != first.maker.userPages[0] {
 			t.Error("the handlers have templates of their own")
 		}
 		other := newMaker(t, Options{Templates: files{"html": first.file}})
-		if other.templates[1] == first.template() {
+		if other.userPages[1] == first.maker.userPages[0] {
 			t.Error("two formats share a template")
 		}
 
@@ -432,15 +493,18 @@ func TestStartAndReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer caddy.Stop()
+	running.Config = "reloaded"
 	reloaded, logs := observed(t, running)
+	wantLogged(t, logs, broken, "can't evaluate field Uri")
+	again, logs := observed(t, running)
 	wantLogged(t, logs, broken)
-	wantReferences(t, broken, "html", 3)
+	wantReferences(t, broken, "html", 4)
 	newMaker(t, Options{Templates: files{"html": good}})
-	refused := Options{Sample: noPlaceholders, Logger: zap.NewNop()}
+	refused := Options{Sample: noPlaceholders, FullName: fullName, Logger: zap.NewNop()}
 	refused.Templates = files{"text": good, "html": missing}
 	_, err = NewMaker(refused)
 	wantError(t, "missing", err, "; for the built-in page to begin with, run caddy not-found export-template html")
-	wantReferences(t, good, "text", 3)
+	wantReferences(t, good, "text", 4)
 	wantReferences(t, missing, "html", 0)
 	refused.Templates = files{"text": broken} // it runs as HTML, and not as text
 	_, err = NewMaker(refused)
@@ -448,7 +512,7 @@ func TestStartAndReload(t *testing.T) {
 	wantReferences(t, broken, "text", 0)
 
 	// At the end, nothing is left in the pool.
-	closeNow(first, second, reloaded)
+	closeNow(first, second, reloaded, again)
 	wantReferences(t, broken, "html", 0)
 	wantReferences(t, good, "text", 0)
 }
@@ -457,7 +521,7 @@ func TestStartAndReload(t *testing.T) {
 func closeNow(makers ...*Maker) {
 	for _, m := range makers {
 		m.Close()
-		m.templates = nil
+		m.userPages = nil
 	}
 }
 
@@ -474,7 +538,8 @@ func BenchmarkLook(b *testing.B) {
 	file := tempFile(b, strings.Repeat("x", 100_000))
 	m := newMaker(b, Options{Templates: files{"text": file}})
 	for b.Loop() {
-		m.templates[0].looked = time.Time{}
-		m.templates[0].look(m.logger)
+		template := m.userPages[0].(*fileTemplate)
+		template.looked = time.Time{}
+		template.look(m.logger)
 	}
 }
