@@ -310,18 +310,25 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 	}
 }
 
-// folder returns a folder with some files, in place of one that a recipe serves.
+// folder returns a folder with some files, in place of one that a recipe serves. Of the folders that a placeholder
+// names, acme's is there, with a page.
 func (s *staged) folder(t *testing.T, root string) (folder string) {
 	t.Helper()
 	folder = filepath.Join(s.folders, root)
-	if err := os.MkdirAll(folder+"/assets", 0o700); err != nil {
+	served := placeholder.ReplaceAllString(folder, "acme")
+	if err := os.MkdirAll(served+"/assets", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"index.html", "index.php", "hello.txt", "assets/app.js"} {
-		writeFile(t, folder+"/"+name, root+" has "+name)
+		writeFile(t, served+"/"+name, root+" has "+name)
+	}
+	if served != folder {
+		writeFile(t, served+"/404.html", "the page of acme, with {{.URI}}")
 	}
 	return folder
 }
+
+var placeholder = regexp.MustCompile(`\{.*?\}`)
 
 // standIn returns the address of the stand-in for an upstream.
 func (s *staged) standIn(t *testing.T, upstream string, isFastCGI bool) (addr string) {
