@@ -117,9 +117,9 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	var site *page.SiteHeader
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
-		if cause == report.OutcomeResponse {
-			site = &x.site
-		}
+	}
+	if cause == report.OutcomeResponse || x.request.IsIntercepted() { // whose routes may end in an error
+		site = &x.site
 	}
 	rep.SetHeader(x.writer.Header(), site)
 	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
@@ -195,6 +195,7 @@ func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcom
 		Method:    asked.Method,
 		Referer:   x.request.Referer,
 		ByProgram: x.judge.IsForProgram() || !x.request.MayFollowLink(),
+		OpensPage: x.request.OpensPage(),
 	}
 	return missing.Miss(outcome)
 }

@@ -124,6 +124,15 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 			WITHIN
 		}
 	}
+	handle /intercepted-404/* {
+		intercept {
+			@404 status 404
+			handle_response @404 {
+				error 404
+			}
+		}
+		reverse_proxy APP
+	}
 	handle /authorized/* {
 		route {
 			forward_auth APP {
@@ -150,13 +159,14 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		language string
 		server   string
 	}{
-		"/error/x":       {own: "within", language: "within"},
-		"/authorized/x":  {own: "within", language: "within"},
-		"/intercepted/x": {own: "within", language: "within"},
-		"/proxied":       {server: "Caddy"},
-		"/removed/x":     {},
-		"/changed/x":     {language: "fr", server: "Caddy"}, // header changes values in place
-		"/sets/x":        {own: "before", language: "before", server: "Caddy"},
+		"/error/x":           {own: "within", language: "within"},
+		"/authorized/x":      {own: "within", language: "within"},
+		"/intercepted/x":     {own: "within", language: "within"},
+		"/proxied":           {server: "Caddy"},
+		"/intercepted-404/x": {server: "Caddy"},
+		"/removed/x":         {},
+		"/changed/x":         {language: "fr", server: "Caddy"}, // header changes values in place
+		"/sets/x":            {own: "before", language: "before", server: "Caddy"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

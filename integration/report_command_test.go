@@ -30,6 +30,7 @@ func TestReportCommand(t *testing.T) {
 		"--limit=0 --address=tcp/" + s.admin: 30,
 		"-c " + config + " -a caddyfile --link=none -n 1": 1,
 		"--why=error --address=" + s.admin:                0,
+		"--host=b.test --address=" + s.admin:              0,
 	} {
 		cmd := reportCommand(t, strings.Fields(flags)...)
 		if flags == "" {

@@ -85,26 +85,30 @@ func everyWay(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) er
 func TestReportSaysWhatIsMissed(t *testing.T) {
 	s := startReporting(t, "http://www.example.com:0 {\nnot_found {\nreport\n}\n"+testcaddy.Directive(t, everyWay)+"\n}")
 	const old = "http://www.example.com/old"
-	s.miss(t, "GET", old)
+	const html = "Accept: text/html"
+	s.miss(t, "GET", old, html)
 	s.miss(t, "HEAD", old, "Referer: https://me:secret@www.example.com/first?token=secret")
-	s.miss(t, "POST", old+"?error", "Referer: https://www.example.com/blog?token=secret#x")
+	s.miss(t, "POST", old+"?error", "Referer: https://www.example.com/blog?token=secret#x", html)
 	s.miss(t, "GET", old+"?error", "Referer: https://search.example/?q=token")
 	s.miss(t, "GET", old+"?page", "Referer: "+old+"?page") // which is the address itself
 	s.miss(t, "GET", old+"?json", "Referer: https://www.example.com/shop")
 
 	const want = `{"since":TIME,"capacity":1000,"links":{` +
-		`"own":{"count":2,"floor":0,"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0}},` +
-		`"other":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0}},` +
-		`"none":{"count":3,"floor":0,"outcomes":{"unanswered":1,"error":0,"response":1,"passed":1,"replaceable":0}}},` +
+		`"own":{"count":2,"floor":0,"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"browsers":1},` +
+		`"other":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"browsers":0},` +
+		`"none":{"count":3,"floor":0,"outcomes":{"unanswered":1,"error":0,"response":1,"passed":1,"replaceable":0},` +
+		`"browsers":1}},` +
 		`"addresses":[` +
 		`{"link":"own","host":"www.example.com","path":"/old","query":true,"count":2,"overcount":0,` +
-		`"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0},"browsers":1,` +
 		`"last_link":"https://www.example.com/blog","first":TIME,"last":TIME},` +
 		`{"link":"other","host":"www.example.com","path":"/old","query":true,"count":1,"overcount":0,` +
-		`"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0},"browsers":0,` +
 		`"last_link":"https://search.example/","first":TIME,"last":TIME},` +
 		`{"link":"none","host":"www.example.com","path":"/old","query":true,"count":3,"overcount":0,` +
-		`"outcomes":{"unanswered":1,"error":0,"response":1,"passed":1,"replaceable":0},` +
+		`"outcomes":{"unanswered":1,"error":0,"response":1,"passed":1,"replaceable":0},"browsers":1,` +
 		`"last_link":"https://www.example.com/shop","first":TIME,"last":TIME}]}` + "\n"
 	times := regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`)
 	content := s.ask(t, "GET").Content

@@ -22,13 +22,13 @@ import (
 func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report [--address <interface>] [--config <path> [--adapter <name>]] " +
-			"[--json | [--limit <n>] [--link own|other|none] [--why <outcome>]]",
+			"[--json | [--limit <n>] [--link own|other|none] [--why <outcome>] [--host <host>]]",
 		Short: "Prints the report of missing addresses",
 		Long: `
 Prints which addresses a running Caddy misses most, in a section for each kind
 of link that leads to them: own links are on pages of the same host, other links
 elsewhere, and the rest has none. A handler counts if it has the option report
-or dry_run. The outcomes are
+or dry_run. A request is by a browser if it opens a page. The outcomes are
 
   unanswered   no handler answered
   error        a handler returned a 404 error
@@ -64,6 +64,7 @@ The command only reads. To start over, send a DELETE request for
 	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them")
 	flags.String("link", "", "Only addresses that this kind of link led to: own, other or none")
 	flags.String("why", "", "Only addresses with this outcome: unanswered, error, response, passed or replaceable")
+	flags.String("host", "", "Only addresses of this host, with its port unless that is a default one")
 	flags.Bool("json", false, "Print the whole report as JSON instead of text")
 	return cmd
 }
@@ -96,7 +97,7 @@ func printReport(fl caddycmd.Flags) error {
 }
 
 func filterOfFlags(fl caddycmd.Flags) (report.Filter, error) {
-	for _, name := range []string{"limit", "link", "why"} {
+	for _, name := range []string{"limit", "link", "why", "host"} {
 		if fl.Bool("json") && fl.Changed(name) {
 			return report.Filter{}, fmt.Errorf("%s: --json prints the whole report; leave --%[1]s out, and choose with jq", name)
 		}
@@ -105,6 +106,7 @@ func filterOfFlags(fl caddycmd.Flags) (report.Filter, error) {
 		Limit: fl.Int("limit"),
 		Link:  fl.String("link"),
 		Why:   fl.String("why"),
+		Host:  fl.String("host"),
 	}
 	return filter, filter.Check()
 }

@@ -20,6 +20,8 @@ func TestMistakesOfTheReportCommand(t *testing.T) {
 		"--json --limit=1":       "limit: --json prints the whole report; leave --limit out, and choose with jq",
 		"--json --link=own":      "link: --json prints the whole report",
 		"--json --why=error":     "why: --json prints the whole report",
+		"--json --host=a.test":   "host: --json prints the whole report",
+		"--host=http://a.test":   `host: "http://a.test" is not a host; write --host www.example.com`,
 		"--admin=localhost:2020": "unknown flag: --admin; the flag for the address of the admin API is --address",
 		"--address=": `address: "" is not an address; ` +
 			`write it as host:port, or as in unix//run/caddy.sock`,

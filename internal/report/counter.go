@@ -22,6 +22,7 @@ type Miss struct {
 	Referer    string // as the client sent it, if it is a link, see linkOf; else empty
 	Link       Link
 	Outcome    Outcome
+	OpensPage  bool // a browser asks for a page, or a client that names HTML
 }
 
 // Counter counts which addresses are missed most. Each kind of link has a table of its own, so that no flood of one
@@ -117,6 +118,7 @@ type slot struct {
 	key         string // the host, a space and the path
 	overcount   uint64 // by how much the count may be too high
 	outcomes    Outcomes
+	browsers    uint64
 	query       bool   // some request had one
 	link        string // the last one
 	first, last int64  // ns since 1970
@@ -133,6 +135,10 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 	t.counts[i]++
 	s := &t.slots[i]
 	*s.outcomes.all()[m.Outcome]++
+	if m.OpensPage {
+		t.Browsers++
+		s.browsers++
+	}
 	s.last = max(s.last, now)
 	s.query = s.query || strings.Contains(m.Path, "?")
 	if len(link) > 0 && s.link != string(link) {
@@ -145,6 +151,7 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 func (t *table) admit(key string, now int64, room int) (i int) {
 	if t.index == nil {
 		t.index = make(map[string]int, room)
+		t.slots = make([]slot, 0, room)
 	}
 	if len(t.slots) < room {
 		i = len(t.slots)
@@ -187,6 +194,7 @@ func (t *table) addTo(r *Report, link Link) {
 			Count:     t.counts[i],
 			Overcount: s.overcount,
 			Outcomes:  s.outcomes,
+			Browsers:  s.browsers,
 			LastLink:  s.link,
 			First:     time.Unix(0, s.first).UTC(),
 			Last:      time.Unix(0, s.last).UTC(),

@@ -31,15 +31,19 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 				number = frequent.Uint64()
 			}
 			m := Miss{
-				Path:    fmt.Sprint("/", number),
-				Link:    Link(random.IntN(int(NumLinks))),
-				Outcome: Outcome(random.IntN(int(NumOutcomes))),
+				Path:      fmt.Sprint("/", number),
+				Link:      Link(random.IntN(int(NumLinks))),
+				Outcome:   Outcome(random.IntN(int(NumOutcomes))),
+				OpensPage: i%3 == 0,
 			}
 			c.Add(m)
 			counts[m.Link][m.Path]++
 			total := totals.all()[m.Link]
 			total.Count++
 			*total.Outcomes.all()[m.Outcome]++
+			if m.OpensPage {
+				total.Browsers++
+			}
 		}
 
 		r, _ := c.Snapshot()
@@ -102,7 +106,7 @@ func (r *Report) paths(link Link) (paths []string) {
 func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
 	const room = 1
 	var counted table
-	old := Miss{Path: "/old?y", Outcome: OutcomeReplaceable}
+	old := Miss{Path: "/old?y", Outcome: OutcomeReplaceable, OpensPage: true}
 	counted.add(&old, []byte("a.test /old"), []byte("http://b.test/old"), 1, room)
 	missed := Miss{Path: "/x", Outcome: OutcomeError}
 	key := []byte("a.test /x")
@@ -111,10 +115,11 @@ func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
 	want.outcomes.Error = 1
 	wantSlot(t, counted, want)
 
-	withQuery := Miss{Path: "/x?y", Outcome: OutcomeError}
+	withQuery := Miss{Path: "/x?y", Outcome: OutcomeError, OpensPage: true}
 	counted.add(&withQuery, key, []byte("http://b.test/"), 4, room)
 	counted.add(&missed, key, nil, 3, room)
 	want.outcomes.Error = 3
+	want.browsers = 1
 	want.query = true
 	want.link = "http://b.test/"
 	want.last = 4

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // Filter chooses addresses of a report. The zero value chooses all of them.
@@ -12,12 +14,16 @@ type Filter struct {
 	Limit int    // how many addresses of each kind of link, the most frequent ones; 0: all
 	Link  string // only addresses that this kind of link led to; empty: any
 	Why   string // only addresses that had this outcome; empty: any
+	Host  string // only addresses of this host, with any port but a default one; empty: any
 }
 
 // Check refuses values that choose nothing.
 func (f *Filter) Check() error {
 	if f.Limit < 0 {
 		return fmt.Errorf("limit: %d is not a number of addresses; write --limit 20, or --limit 0 for all of them", f.Limit)
+	}
+	if f.Host != "" && !uri.ValidAuthority(f.Host) {
+		return fmt.Errorf("host: %q is not a host; write --host www.example.com", f.Host)
 	}
 	return cmp.Or(checkName("link", f.Link, linkNames[:]), checkName("why", f.Why, outcomeNames[:]))
 }
@@ -34,7 +40,8 @@ func (f *Filter) of(r *Report, link Link) (chosen []Address) {
 	why := slices.Index(outcomeNames[:], f.Why) // negative for any
 	for _, a := range r.Addresses {
 		hadOutcome := why < 0 || *a.Outcomes.all()[why] > 0
-		if a.Link == link && hadOutcome {
+		isOfHost := f.Host == "" || sameHost(a.Host, f.Host)
+		if a.Link == link && hadOutcome && isOfHost {
 			chosen = append(chosen, a)
 		}
 	}

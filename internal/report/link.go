@@ -14,6 +14,7 @@ type Request struct {
 	Method    string
 	Referer   string // as the client sent it
 	ByProgram bool   // which follows no link
+	OpensPage bool   // as a browser does
 }
 
 // Miss describes what is counted of a request: what led to the address, and what became of the request.
@@ -23,11 +24,12 @@ func (r *Request) Miss(outcome Outcome) Miss {
 		target = r.Address
 	}
 	m := Miss{
-		Host:    host,
-		Path:    target,
-		Referer: r.Referer,
-		Link:    linkOf(r.Referer, host, target, r.Authority),
-		Outcome: outcome,
+		Host:      host,
+		Path:      target,
+		Referer:   r.Referer,
+		Link:      linkOf(r.Referer, host, target, r.Authority),
+		Outcome:   outcome,
+		OpensPage: r.OpensPage,
 	}
 	if m.Link == NoLink {
 		m.Referer = ""

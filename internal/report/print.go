@@ -21,7 +21,7 @@ var headings = [NumLinks][2]string{
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""
-	if f.Link != "" || f.Why != "" {
+	if f != (Filter{Limit: f.Limit}) {
 		inAll = " in all" // not of what the filter chooses
 	}
 	count := r.Links.Own.Count + r.Links.Other.Count + r.Links.None.Count
@@ -34,7 +34,7 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 			continue
 		}
 		heading, advice := headings[link][0], headings[link][1]
-		fmt.Fprintf(&b, "\n%s: %s%s, %s\n", heading, plural(t.Count, "404"), inAll, t.Outcomes)
+		fmt.Fprintf(&b, "\n%s: %s%s, %s\n", heading, plural(t.Count, "404"), inAll, withBrowsers(t.Outcomes, t.Browsers))
 		fmt.Fprintf(&b, "%s\n\n", advice)
 		r.writeSection(&b, f, link)
 	}
@@ -64,7 +64,7 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 	}
 	for _, a := range shown {
 		row(a.times(), a.Last.Local().Format(lastSeen), a.Host+a.Path)
-		outcomes := a.Outcomes.String()
+		outcomes := withBrowsers(a.Outcomes, a.Browsers)
 		if a.Query {
 			outcomes += "; with a query"
 		}
@@ -88,6 +88,14 @@ func (a *Address) times() string {
 		return strconv.FormatUint(a.Count, 10)
 	}
 	return fmt.Sprintf("%d-%d", a.Count-a.Overcount, a.Count)
+}
+
+// withBrowsers returns outcomes, and how many of the requests opened a page.
+func withBrowsers(o Outcomes, browsers uint64) string {
+	if browsers == 0 {
+		return fmt.Sprintf("%s, none by a browser", o)
+	}
+	return fmt.Sprintf("%s, %d by a browser", o, browsers)
 }
 
 func plural(n uint64, noun string) string {

@@ -24,6 +24,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 			Own: Total{
 				Count:    1042,
 				Outcomes: Outcomes{Unanswered: 42, Response: 1000},
+				Browsers: 1001,
 			},
 			None: Total{
 				Count:    123456,
@@ -34,11 +35,12 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 		Addresses: []Address{
 			{
 				Link:     OwnLink,
-				Host:     "www.example.com",
+				Host:     "shop.example.com:8080",
 				Path:     "/old",
 				Query:    true,
 				Count:    1041,
 				Outcomes: Outcomes{Unanswered: 41, Response: 1000},
+				Browsers: 1000,
 				LastLink: "https://www.example.com/blog",
 				Last:     seen,
 			},
@@ -68,21 +70,21 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 		"all": {
 			want: `124498 404s since 2026-01-02 03:04:05
 
-OWN LINKS: 1042 404s, 42 unanswered, 1000 response
+OWN LINKS: 1042 404s, 42 unanswered, 1000 response, 1001 by a browser
 Pages of your own link to these addresses: correct the pages.
 
 COUNT  LAST SEEN         ADDRESS
- 1041  2026-01-02 03:04  www.example.com/old
-                         41 unanswered, 1000 response; with a query; on https://www.example.com/blog
+ 1041  2026-01-02 03:04  shop.example.com:8080/old
+                         41 unanswered, 1000 response, 1000 by a browser; with a query; on https://www.example.com/blog
 
-NO LINKS: 123456 404s, error
+NO LINKS: 123456 404s, error, none by a browser
 No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may be in use, such as a wiki's forms for missing pages.
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
-                             error
+                             error, none by a browser
       1-8  2026-01-02 03:04  urn:x
-                             error
+                             error, none by a browser
 There was no room for every address: one that is not here may have been missed up to 7 times.
 `,
 		},
@@ -90,13 +92,31 @@ There was no room for every address: one that is not here may have been missed u
 			filter: Filter{Limit: 1, Link: "none"},
 			want: `124498 404s in all since 2026-01-02 03:04:05
 
-NO LINKS: 123456 404s in all, error
+NO LINKS: 123456 404s in all, error, none by a browser
 No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may be in use, such as a wiki's forms for missing pages.
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
-                             error
+                             error, none by a browser
 ... and 1 more
+There was no room for every address: one that is not here may have been missed up to 7 times.
+`,
+		},
+		"a host": {
+			filter: Filter{Host: "SHOP.example.com:8080"},
+			want: `124498 404s in all since 2026-01-02 03:04:05
+
+OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response, 1001 by a browser
+Pages of your own link to these addresses: correct the pages.
+
+COUNT  LAST SEEN         ADDRESS
+ 1041  2026-01-02 03:04  shop.example.com:8080/old
+                         41 unanswered, 1000 response, 1000 by a browser; with a query; on https://www.example.com/blog
+
+NO LINKS: 123456 404s in all, error, none by a browser
+No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may be in use, such as a wiki's forms for missing pages.
+
+No address matches.
 There was no room for every address: one that is not here may have been missed up to 7 times.
 `,
 		},
@@ -104,7 +124,7 @@ There was no room for every address: one that is not here may have been missed u
 			filter: Filter{Link: "own", Why: "error"},
 			want: `124498 404s in all since 2026-01-02 03:04:05
 
-OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response
+OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response, 1001 by a browser
 Pages of your own link to these addresses: correct the pages.
 
 No address matches.

@@ -93,6 +93,7 @@ type Total struct {
 	Count    uint64   `json:"count"`
 	Floor    uint64   `json:"floor"` // how often an address may have been missed that there was no room for
 	Outcomes Outcomes `json:"outcomes"`
+	Browsers uint64   `json:"browsers"` // how many of the requests opened a page
 }
 
 // Address is an address that one kind of link led to.
@@ -104,6 +105,7 @@ type Address struct {
 	Count     uint64    `json:"count"`
 	Overcount uint64    `json:"overcount"` // by how much Count may be too high
 	Outcomes  Outcomes  `json:"outcomes"`  // which add up to Count less Overcount
+	Browsers  uint64    `json:"browsers"`  // how many of these requests opened a page
 	LastLink  string    `json:"last_link"` // a URL without user information, query and fragment; empty: none
 	First     time.Time `json:"first"`
 	Last      time.Time `json:"last"`
