@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -115,6 +117,25 @@ http://metrics.test:0 {
 	})
 	if len(loud) > 0 {
 		t.Errorf("got %v", loud)
+	}
+}
+
+// TestMetricsOutlastARefusedReload has a site with metrics, as examples/monitoring has. The admin API loses the series,
+// which is why the example needs the site.
+func TestMetricsOutlastARefusedReload(t *testing.T) {
+	admin, addr := testcaddy.Admin(t)
+	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nmetrics /metrics\n}", admin)
+	refused := testcaddy.Caddyfile("http://a.test:0 {\nnot_found {\ntemplate nowhere\n}\n}", admin)
+	if err := caddy.Load(testcaddy.Adapt(t, refused), true); err == nil {
+		t.Fatal("the config is not refused")
+	}
+	const series = "\ncaddy_not_found_pages_total{"
+	if got := strings.Count(s.Get(t, "http://a.test/metrics").Content, series); got != 9 {
+		t.Errorf("the site has %d series, want 9", got)
+	}
+	api := testcaddy.HTTP11(t, addr)
+	if got := strings.Count(api.Get(t, "http://"+addr+"/metrics").Content, series); got != 0 {
+		t.Errorf("the admin API has %d series: the example can do without its site", got)
 	}
 }
 

@@ -24,14 +24,16 @@ const monitoring = "../examples/monitoring/"
 // The values are exact: Prometheus extrapolates an increase neither to before a counter was 0, nor past the time of
 // the query.
 func TestPrometheusSeesTheTraffic(t *testing.T) {
-	admin, addr := testcaddy.Admin(t)
 	s := testcaddy.Start(t, `
 http://a.test:0 {
 	not_found
 	error /error 404
 	respond /response "theirs" 404
-}`, admin)
-	p := startPrometheus(t, addr)
+}
+http://127.0.0.1:0 {
+	metrics
+}`)
+	p := startPrometheus(t, s.Addr)
 	p.awaitPages(t, 0)
 	if alerts := p.query(t, trueAlerts, ""); alerts != "" {
 		t.Errorf("before any traffic, there are the alerts %s", alerts)
@@ -74,7 +76,7 @@ http://a.test:0 {
 		"By cause A":                     "error 11, response 302, unanswered 69",
 		"Unanswered, and a day before A": "69",
 		"Unanswered, and a day before B": "69",
-		"By instance A":                  addr + " 382",
+		"By instance A":                  s.Addr + " 382",
 	}
 	variables := strings.NewReplacer(
 		"$job", "caddy|none",
@@ -123,10 +125,10 @@ func panels(t *testing.T) map[string]string {
 // prometheus is the URL of the API of a Prometheus.
 type prometheus string
 
-// startPrometheus has a Prometheus scrape an admin API often, with the files of examples/monitoring.
+// startPrometheus has a Prometheus scrape a site often, with the files of examples/monitoring.
 func startPrometheus(t *testing.T, addr string) prometheus {
 	t.Helper()
-	config := edited(t, monitoring+"prometheus.yml", "localhost:2019", addr, "15s", "200ms")
+	config := edited(t, monitoring+"prometheus.yml", "localhost:9180", addr, "15s", "200ms")
 	alerts := edited(t, monitoring+"rules.yml", "offset 1d", "offset 1s")
 	file := testcaddy.TempFile(t, "prometheus.yml", config)
 	dir := filepath.Dir(file)

@@ -54,6 +54,37 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
+// TestCatchAllNeedsNoOtherCertificate asks the example for made-up names over TLS, and counts the certificates. Those
+// are of Caddy's own authority.
+func TestCatchAllNeedsNoOtherCertificate(t *testing.T) {
+	_, example, ok := strings.Cut(readFile(t, "../examples/catch-all/Caddyfile"), "\n{\n")
+	if !ok {
+		t.Fatal("the example has no global options")
+	}
+	storage := t.TempDir()
+	port := testcaddy.FreePort(t)
+	options := testcaddy.Caddyfile("", "local_certs", "storage file_system "+storage, "log default {\noutput discard\n}",
+		"https_port "+port, "http_port "+testcaddy.FreePort(t))
+	options = strings.TrimSuffix(options, "}\n")
+	testcaddy.StartConfig(t, testcaddy.Adapt(t, options+example))
+
+	client := testcaddy.HTTP2(t, "127.0.0.1:"+port)
+	eventually(t, "there is a certificate", func() bool {
+		res, err := client.HTTP.Get("https://www.example.com/")
+		if err == nil {
+			res.Body.Close()
+		}
+		return err == nil
+	})
+	for i := range 12 {
+		getPage(t, client, fmt.Sprintf("https://made-up-%d.example/x", i))
+	}
+	certificates := glob(t, storage+"/certificates/*/*/*.crt")
+	if len(certificates) != 1 {
+		t.Errorf("got the certificates %q, want only one", certificates)
+	}
+}
+
 // recipes returns the Caddyfiles of the examples, by their folders, and those in the documents, by their headings.
 func recipes(t *testing.T) map[string]string {
 	t.Helper()
@@ -349,13 +380,16 @@ func (s *staged) standIn(t *testing.T, upstream string, isFastCGI bool) (addr st
 	return addr
 }
 
-// theirFields are those of 404s that are not only HTML, by the last segment of the path.
+// theirFields are those of responses that are not only HTML, by the last segment of the path.
 var theirFields = map[string]http.Header{
 	"empty":           {"Content-Type": nil},
 	"json":            {"Content-Type": {"application/json"}},
 	"plain":           {"Content-Type": {"text/plain"}},
 	"policy":          {"Content-Type": {"application/json"}, "Content-Security-Policy": {"default-src theirs"}},
 	"labelled":        {"Content-Type": {"text/plain"}},
+	"xml":             {"Content-Type": {"application/xml"}},
+	"private":         {"X-Powered-By": {"PeerTube"}},
+	"fails":           {"Content-Type": {"application/json"}, "Content-Disposition": {"attachment"}},
 	"designed":        {"X-Error-Page": {"1"}},
 	"german":          {"Content-Language": {"de"}},
 	"german-designed": {"Content-Language": {"de"}, "Set-Cookie": {"designed=1"}},
@@ -384,18 +418,21 @@ func standIn(name string) http.HandlerFunc {
 		case "ok", "index", "healthz":
 			content = name + " has " + r.URL.Path
 			status = http.StatusOK
+		case "forbidden":
+			status = http.StatusForbidden
 		case "fails":
 			status = http.StatusInternalServerError
+			content = `{"error":"` + content + `"}`
 		case "empty":
 			content = ""
-		case "labelled": // JSON as text, compressed if that is accepted
+		case "labelled": // JSON as text
 			content = `{"error":"` + content + `"}`
-			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-				w.Header().Set("Content-Encoding", "gzip")
-				compressing := gzip.NewWriter(w)
-				defer compressing.Close()
-				body = compressing
-			}
+		}
+		if (kind == "labelled" || kind == "fails") && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			compressing := gzip.NewWriter(w)
+			defer compressing.Close()
+			body = compressing
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(body, content)
