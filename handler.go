@@ -118,7 +118,8 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
 	}
-	if cause == report.OutcomeResponse || x.request.IsIntercepted() { // whose routes may end in an error
+	// An error in a route of intercept comes with the header fields of the response that the route is for.
+	if cause == report.OutcomeResponse || x.request.IsIntercepted() {
 		site = &x.site
 	}
 	rep.SetHeader(x.writer.Header(), site)

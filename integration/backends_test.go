@@ -123,9 +123,9 @@ func TestDocumentedJq(t *testing.T) {
 	}
 
 	table := documented(t, "testdata", "../docs/report.md", "everything as CSV")
-	const header = `"link","host","path","query","count","overcount","last_link","first","last",` +
+	const header = `"link","host","path","query","count","overcount","browsers","last_link","first","last",` +
 		`"unanswered","error","response","passed","replaceable"` + "\n"
-	const row = `"own","www.example.com","/shop/candles",false,7,0,"https://b.test/",` +
+	const row = `"own","www.example.com","/shop/candles",false,7,0,1,"https://b.test/",` +
 		`"2026-01-02T03:04:05Z","2026-01-03T03:04:05Z",0,7,0,0,0` + "\n"
 	if !strings.HasPrefix(table, header+row) {
 		t.Errorf("got the table\n%s\nwant it to begin with\n%s%s", table, header, row)

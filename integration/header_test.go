@@ -128,6 +128,7 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		intercept {
 			@404 status 404
 			handle_response @404 {
+				not_found /intercepted-404/inside
 				error 404
 			}
 		}
@@ -159,14 +160,15 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		language string
 		server   string
 	}{
-		"/error/x":           {own: "within", language: "within"},
-		"/authorized/x":      {own: "within", language: "within"},
-		"/intercepted/x":     {own: "within", language: "within"},
-		"/proxied":           {server: "Caddy"},
-		"/intercepted-404/x": {server: "Caddy"},
-		"/removed/x":         {},
-		"/changed/x":         {language: "fr", server: "Caddy"}, // header changes values in place
-		"/sets/x":            {own: "before", language: "before", server: "Caddy"},
+		"/error/x":                {own: "within", language: "within"},
+		"/authorized/x":           {own: "within", language: "within"},
+		"/intercepted/x":          {own: "within", language: "within"},
+		"/proxied":                {server: "Caddy"},
+		"/intercepted-404/x":      {server: "Caddy"},
+		"/intercepted-404/inside": {own: "theirs", language: "theirs", server: "theirs"},
+		"/removed/x":              {},
+		"/changed/x":              {language: "fr", server: "Caddy"}, // header changes values in place
+		"/sets/x":                 {own: "before", language: "before", server: "Caddy"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

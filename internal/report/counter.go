@@ -151,7 +151,7 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 func (t *table) admit(key string, now int64, room int) (i int) {
 	if t.index == nil {
 		t.index = make(map[string]int, room)
-		t.slots = make([]slot, 0, room)
+		t.slots = make([]slot, 0, room) // append would take more
 	}
 	if len(t.slots) < room {
 		i = len(t.slots)

@@ -14,7 +14,7 @@ type Filter struct {
 	Limit int    // how many addresses of each kind of link, the most frequent ones; 0: all
 	Link  string // only addresses that this kind of link led to; empty: any
 	Why   string // only addresses that had this outcome; empty: any
-	Host  string // only addresses of this host, with any port but a default one; empty: any
+	Host  string // only addresses of this host, with its port unless that is a default one; empty: any
 }
 
 // Check refuses values that choose nothing.
