@@ -22,6 +22,7 @@ func TestOperatorsSeeTheCause(t *testing.T) {
 http://a.test:0 {
 	log
 	log_append cause {http.not_found.cause}
+	log_append reason {http.not_found.reason}
 	not_found
 	error /error 404
 	respond /response "theirs" 404
@@ -32,6 +33,7 @@ http://errors.test:0 {
 	error 404
 	handle_errors {
 		log_append cause {http.not_found.cause}
+		log_append reason {http.not_found.reason}
 		not_found
 		respond "theirs" 404
 	}
@@ -39,6 +41,7 @@ http://errors.test:0 {
 http://outside.test:0 {
 	log
 	log_append cause {http.not_found.cause}
+	log_append reason {http.not_found.reason}
 	error 404
 	handle_errors {
 		not_found
@@ -105,6 +108,8 @@ http://metrics.test:0 {
 		url := fmt.Sprintf("http://%s%s", entry.Host(), request["uri"])
 		if cause, isNamed := causes[url]; isNamed && entry["cause"] != cause {
 			t.Errorf("%s: got the cause %v, want %v", url, entry["cause"], cause)
+		} else if _, isText := entry["reason"].(string); isNamed && isText != (cause != nil) {
+			t.Errorf("%s: got the reason %v, want null only if no not_found ran", url, entry["reason"])
 		}
 	}
 	pages := s.Logs.WaitFor(t, "wrote the 404 page", 9)

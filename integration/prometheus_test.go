@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ import (
 const monitoring = "../examples/monitoring/"
 
 // TestPrometheusSeesTheTraffic has Prometheus scrape a Caddy. Traffic makes each alert of examples/monitoring true,
-// and each panel and the expression of docs/report.md count it. They count pages rather than pages a second, and the
+// and each panel and the expressions of docs/report.md count it. They count pages rather than pages a second, and the
 // day before is now.
 //
 // The values are exact: Prometheus extrapolates an increase neither to before a counter was 0, nor past the time of
@@ -29,10 +30,11 @@ http://a.test:0 {
 	not_found
 	error /error 404
 	respond /response "theirs" 404
+	respond /ok "theirs" 200
 }
 http://127.0.0.1:0 {
 	metrics
-}`)
+}`, "metrics {\nper_host\n}")
 	p := startPrometheus(t, s.Addr)
 	p.awaitPages(t, 0)
 	if alerts := p.query(t, trueAlerts, ""); alerts != "" {
@@ -52,6 +54,7 @@ http://127.0.0.1:0 {
 		{"/error", other, 3},
 		{"/response", none, 300},
 		{"/response", own, 2},
+		{"/ok", none, 1},
 	} {
 		for range traffic.times {
 			s.Get(t, "http://a.test"+traffic.path, "Referer: "+traffic.referer)
@@ -62,12 +65,16 @@ http://127.0.0.1:0 {
 		return p.query(t, trueAlerts, "") == "BackendNotFound 1, OwnBrokenLinks 1, UnansweredJump 1"
 	})
 
-	_, document, _ := strings.Cut(readFile(t, "../docs/report.md"), "```promql\n")
-	document, _, _ = strings.Cut(document, "```")
 	exprs := panels(t)
-	exprs["docs/report.md"] = document
+	for i, match := range documentedPromQL.FindAllStringSubmatch(readFile(t, "../docs/report.md"), -1) {
+		exprs[fmt.Sprint("docs/report.md ", i)] = match[1]
+	}
+	// A series that begins with the first 404 has no increase yet.
+	oneSite := strings.NewReplacer("shop.example.com", "a.test", "increase(", "(", "[1h]", "")
+	exprs["docs/report.md 0"] = oneSite.Replace(exprs["docs/report.md 0"])
 	want := map[string]string{
-		"docs/report.md":                 "15",
+		"docs/report.md 0":               "382",
+		"docs/report.md 1":               "15",
 		"Own broken links A":             "15",
 		"Links from other sites A":       "5",
 		"All pages A":                    "382",
@@ -95,6 +102,8 @@ http://127.0.0.1:0 {
 		t.Errorf("got the panels %v, want %v", exprs, want)
 	}
 }
+
+var documentedPromQL = regexp.MustCompile("(?s)```promql\n(.*?)```")
 
 // panels returns the expressions of the dashboard, by the titles of its panels. Its variable has to be one of the
 // metric.
