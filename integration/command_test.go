@@ -209,7 +209,7 @@ func TestExportedTemplateIsValid(t *testing.T) {
 	for file, why := range map[string]string{
 		broken:                `"vars.x" is a shorthand, which only a Caddyfile has; write {{.Placeholder "http.vars.x"}}`,
 		broken + "x":          "no such file",
-		"{http.vars.x}/a.txt": "{http.vars.x}/a.txt has placeholders of a request; give it the file of one site",
+		"{http.vars.x}/a.txt": "/{http.vars.x}/a.txt: no such file",
 	} {
 		fails(t, command(t, "not-found", "check-template", file), why)
 	}

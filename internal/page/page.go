@@ -33,7 +33,7 @@ type Options struct {
 	Templates map[string]string // the files of templates by format; none: the built-in page
 	SiteFiles map[string]string // instead, files of pages, whose paths have placeholders
 	Logger    *zap.Logger       // says what becomes of a template
-	Config    any               // is the same for the handlers of one config
+	Config    any               // is the same for the handlers of one config; nil: no template may have a mistake
 
 	// Sample and FullName are for trying a template, and may be kept: the placeholders of a request, and the full name
 	// of one. It is the same name, unless it is a shorthand of the Caddyfile.
@@ -98,19 +98,14 @@ type Maker struct {
 	server                                     string
 	offered                                    []*format
 	offers                                     accept.Offers
-	userPages                                  []userPage // of the offered formats; nil: the built-in page
-	showsRequestID                             bool       // by an option or a path; a template may as well
+	renderers                                  []renderer      // of the offered formats; nil: the built-in page
+	templates                                  []*fileTemplate // of some of them
+	showsRequestID                             bool            // by an option or a path; a template may as well
 	logger                                     *zap.Logger
 }
 
-// userPage is a page of the user's, in a format.
-type userPage interface {
-	// render writes the page and returns true, unless it cannot be sent.
-	render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool
-
-	showsRequestID() bool // whether the page may show the placeholder
-	free()                // the Maker is closed
-}
+// renderer writes a page of the user's and returns true, unless the page cannot be sent.
+type renderer func(body *bytes.Buffer, pg Page, logger *zap.Logger) bool
 
 // NewMaker checks the formats of the options, and takes the templates. The caller closes the Maker.
 func NewMaker(o Options) (*Maker, error) {
@@ -130,30 +125,31 @@ func NewMaker(o Options) (*Maker, error) {
 		return nil, fmt.Errorf("formats: %w", err)
 	}
 	for _, format := range m.offered {
-		var own userPage
+		var r renderer
 		if path := o.SiteFiles[format.name]; path != "" {
-			own = newSiteFile(path, format)
+			site := &siteFile{path: path, format: format}
+			r = site.render
 			m.showsRequestID = m.showsRequestID || strings.Contains(path, requestID)
 		}
 		if file := o.Templates[format.name]; file != "" {
-			own, err = takeTemplate(file, format, &o)
-		}
-		if err != nil {
-			m.Close()
-			return nil, fmt.Errorf("template: %w", err)
+			t, err := takeTemplate(file, format, &o)
+			if err != nil {
+				m.Close()
+				return nil, fmt.Errorf("template: %w", err)
+			}
+			r = t.render
+			m.templates = append(m.templates, t)
 		}
 		m.offers = append(m.offers, format.offer)
-		m.userPages = append(m.userPages, own)
+		m.renderers = append(m.renderers, r)
 	}
 	return m, nil
 }
 
 // Close gives the templates back. Pages that are still made go on using them.
 func (m *Maker) Close() {
-	for _, own := range m.userPages {
-		if own != nil {
-			own.free()
-		}
+	for _, t := range m.templates {
+		_, _ = pool.Delete(t.key) // Destruct gives no error
 	}
 }
 
@@ -163,8 +159,7 @@ const requestID = "http.request.uuid"
 // ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a
 // dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
-	shows := func(own userPage) bool { return own != nil && own.showsRequestID() }
-	if m.showsRequestID || slices.ContainsFunc(m.userPages, shows) {
+	if m.showsRequestID || slices.ContainsFunc(m.templates, (*fileTemplate).showsRequestID) {
 		placeholders.GetString(requestID)
 	}
 }
@@ -232,7 +227,7 @@ func (m *Maker) Represent(pg *Page, accept string) Representation {
 		Body:        bodies.Get().(*bytes.Buffer),
 		varies:      len(m.offered) > 1,
 	}
-	if own := m.userPages[i]; own != nil && own.render(r.Body, *pg, m.logger) {
+	if render := m.renderers[i]; render != nil && render(r.Body, *pg, m.logger) {
 		return r
 	}
 	r.policy = format.policy

@@ -7,8 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,27 +23,10 @@ import (
 // sent as it is, even if it has actions: whoever writes into the folder of a site may be a tenant, and a template can
 // show the environment.
 type siteFile struct {
-	path     string
-	format   *format
-	reserved string       // bytes that no value of a client's may have
-	logged   atomic.Int64 // when the last mistake was, in nanoseconds
+	path   string
+	format *format
+	logged atomic.Int64 // when the last mistake was, in nanoseconds
 }
-
-func newSiteFile(path string, f *format) *siteFile {
-	s := &siteFile{path: path, format: f}
-	if runtime.GOOS == "windows" {
-		s.reserved = `\:*?"<>|`
-	}
-	return s
-}
-
-// showsRequestID returns false, because the Maker looks at the path.
-func (*siteFile) showsRequestID() bool { return false }
-
-func (*siteFile) free() {}
-
-// errNoFile is an expanded path that names no file, by nobody's mistake.
-var errNoFile = errors.New("no file has such a path")
 
 // render reads the file. Only a file that exists can be a mistake. It is logged at most once a minute, whatever the
 // site.
@@ -59,7 +42,7 @@ func (s *siteFile) render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool 
 		return true
 	}
 	body.Reset()
-	isMistake := !errors.Is(err, errNoFile) && !errors.Is(err, fs.ErrNotExist) &&
+	isMistake := !errors.Is(err, fs.ErrNotExist) &&
 		!errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ENAMETOOLONG)
 	now := time.Now().UnixNano()
 	last := s.logged.Load()
@@ -73,36 +56,33 @@ func (s *siteFile) render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool 
 // clientPrefix begins the names of the placeholders whose values a client sends.
 const clientPrefix = "http.request."
 
-// expand returns the path for a request. No value takes it out of its folder.
+// reserved are the bytes that a client's value cannot have, because it could name another file or none.
+var reserved = map[string]string{"windows": `\:*?"<>|`}[runtime.GOOS]
+
+// leaves matches a path that could lead out of its folder. Windows drops dots and blanks behind "..".
+var leaves = regexp.MustCompile(`\x00|(^|[/\\])\.\.[. ]*([/\\]|$)`)
+
+// expand returns the path for a request. The error is [fs.ErrNotExist] where no file may be meant, by nobody's mistake.
 func (s *siteFile) expand(placeholders Placeholders) (string, error) {
 	path, err := placeholders.ReplaceFunc(s.path, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
+		_, isKnown := placeholders.GetString(name)
 		isClients := strings.HasPrefix(name, clientPrefix)
-		if isClients && strings.ContainsAny(text, s.reserved) {
-			return nil, errNoFile
+		switch {
+		case isClients && isKnown && (text == "" || strings.ContainsAny(text, reserved)):
+			return nil, fs.ErrNotExist
+		case text == "":
+			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)
 		}
-		if text != "" {
-			return text, nil
-		}
-		if _, isKnown := placeholders.GetString(name); isKnown && isClients {
-			return nil, errNoFile
-		}
-		return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)
+		return text, nil
 	})
 	if err != nil {
 		return s.path, err
 	}
-	if strings.Contains(path, "\x00") || slices.ContainsFunc(strings.FieldsFunc(path, isSeparator), isUp) {
-		return path, errNoFile
+	if leaves.MatchString(path) {
+		return path, fs.ErrNotExist
 	}
 	return path, nil
-}
-
-func isSeparator(r rune) bool { return r == '/' || r == '\\' }
-
-// isUp reports whether an element of a path is "..". Windows ignores dots and blanks at its end.
-func isUp(element string) bool {
-	return strings.HasPrefix(element, "..") && strings.Trim(element, ". ") == ""
 }
 
 // maxSize is the size of the longest file that is read, in bytes.
@@ -115,19 +95,14 @@ func readFile(body *bytes.Buffer, name string) error {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	switch info, err := f.Stat(); {
+	case err != nil:
 		return err
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return errors.New("it is not a regular file")
-	}
-	if info.Size() <= maxSize {
-		body.Grow(int(info.Size()) + bytes.MinRead)
-		_, err = body.ReadFrom(io.LimitReader(f, maxSize+1)) // it may have grown
-	}
-	if info.Size() > maxSize || body.Len() > maxSize {
+	case info.Size() > maxSize:
 		return errors.New("it has more than 1 MiB")
 	}
+	_, err = body.ReadFrom(io.LimitReader(f, maxSize)) // it may have grown
 	return err
 }

@@ -34,12 +34,11 @@ type fileTemplate struct {
 	used   atomic.Pointer[parsedTemplate] // the last one that could be used; nil: none
 	failed atomic.Bool                    // a page failed since the last look at the file
 
-	mu      sync.Mutex // held by the request that looks at the file
-	config  any        // the last one that took the template
-	looked  time.Time  // when the last look was
-	source  []byte     // what it found
-	readErr error      // or why the file could not be read
-	err     error      // why what it found cannot be used
+	mu     sync.Mutex // held by the request that looks at the file
+	config any        // the last one that took the template
+	looked time.Time  // when the last look was
+	found  string     // the text that it found, and why the file could not be read
+	err    error      // why what it found cannot be used
 }
 
 // templateKey is the key of the pool. It is kept, because the working directory may change.
@@ -53,23 +52,15 @@ type parsedTemplate struct {
 	showsRequestID bool // its source names the placeholder
 }
 
-// literal is a file without actions, which is the page.
-type literal []byte
-
-func (l literal) Execute(w io.Writer, _ any) error {
-	_, err := w.Write(l)
-	return err
-}
-
 // pool has the templates that a config uses, or is about to.
 var pool = caddy.NewUsagePool()
 
 // pause is the time from one look at a file to the next.
 const pause = time.Second
 
-// takeTemplate returns the template of a file, for a Maker that frees it. A file that no config uses and that cannot be
-// used is an error on a reload. At a start, it is logged, because nobody may be there to correct it, and the built-in
-// page is sent meanwhile.
+// takeTemplate returns the template of a file, for a Maker that gives it back. A file that no config uses and that
+// cannot be used is an error on a reload. At a start, it is logged, because nobody may be there to correct it, and the
+// built-in page is sent meanwhile. A mistake is logged once for each config that loads.
 func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -77,14 +68,9 @@ func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
 	}
 	key := templateKey{file, f.name}
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
-		t := &fileTemplate{
-			key:     key,
-			format:  f,
-			trial:   newTrial(o),
-			readErr: errors.New("not read yet"),
-		}
+		t := &fileTemplate{key: key, format: f, trial: newTrial(o)}
 		t.load()
-		if t.err != nil && isReload() {
+		if t.err != nil && (o.Config == nil || isReload()) {
 			return nil, fmt.Errorf("%s: %w", file, t.err)
 		}
 		return t, nil
@@ -93,19 +79,14 @@ func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
 		return nil, err
 	}
 	t := value.(*fileTemplate)
-	t.take(o)
-	return t, nil
-}
-
-// take looks at the file for a handler. A mistake that it has is logged once for each config that loads.
-func (t *fileTemplate) take(o *Options) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	isFirst := t.config != o.Config
+	isNews := t.config != o.Config && t.err != nil
 	t.config = o.Config
-	if t.hasChanged() || isFirst && t.err != nil {
+	if t.hasChanged() || isNews {
 		t.log(o.Logger)
 	}
+	return t, nil
 }
 
 // isReload reports whether sites are running already, which stay if the config that loads is refused. Caddy says so
@@ -118,11 +99,7 @@ func isReload() bool {
 // Destruct is for the pool. It frees nothing, because requests may still run.
 func (t *fileTemplate) Destruct() error { return nil }
 
-// free gives the template back to the pool.
-func (t *fileTemplate) free() {
-	_, _ = pool.Delete(t.key) // Destruct gives no error
-}
-
+// showsRequestID reports whether the template may show the placeholder.
 func (t *fileTemplate) showsRequestID() bool {
 	v := t.used.Load()
 	return v != nil && v.showsRequestID
@@ -188,11 +165,11 @@ func (t *fileTemplate) log(logger *zap.Logger) {
 func (t *fileTemplate) load() (changed bool) {
 	t.looked = time.Now()
 	source, err := t.read()
-	if bytes.Equal(source, t.source) && fmt.Sprint(err) == fmt.Sprint(t.readErr) {
+	found := source + fmt.Sprint(err)
+	if found == t.found {
 		return false
 	}
-	t.source = source
-	t.readErr = err
+	t.found = found
 	var v *parsedTemplate
 	if err == nil {
 		v, err = t.format.parse(filepath.Base(t.key.file), source, t.trial)
@@ -205,32 +182,32 @@ func (t *fileTemplate) load() (changed bool) {
 }
 
 // read reads the file.
-func (t *fileTemplate) read() ([]byte, error) {
+func (t *fileTemplate) read() (string, error) {
 	var source bytes.Buffer
 	err := readFile(&source, t.key.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s",
 			err, t.format.name)
 	}
-	return source.Bytes(), err
+	return source.String(), err
 }
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
-// where no text can be. A file without actions is the page: html/template would drop its comments, and change its
-// scripts.
-func (f *format) parse(name string, source []byte, trial trial) (*parsedTemplate, error) {
-	if !bytes.Contains(source, []byte("{{")) {
-		return &parsedTemplate{template: literal(source)}, f.validate(source)
+// where no text can be. A file without actions is the page, of which html/template would drop comments.
+func (f *format) parse(name, source string, trial trial) (*parsedTemplate, error) {
+	v := &parsedTemplate{showsRequestID: strings.Contains(source, requestID)}
+	hasActions := strings.Contains(source, "{{")
+	var err error
+	if hasActions {
+		err = trial.checkPlaceholders(source)
 	}
-	if err := trial.checkPlaceholders(source); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	v := &parsedTemplate{showsRequestID: bytes.Contains(source, []byte(requestID))}
-	var err error
-	if f.name == "html" {
-		v.template, err = htmltemplate.New(name).Parse(string(source))
+	if hasActions && f.name == "html" {
+		v.template, err = htmltemplate.New(name).Parse(source)
 	} else {
-		v.template, err = texttemplate.New(name).Parse(string(source))
+		v.template, err = texttemplate.New(name).Parse(source)
 	}
 	if err != nil {
 		return nil, explain(err)
@@ -349,21 +326,6 @@ func newTrial(o *Options) trial {
 	}
 }
 
-// TryTemplates tries the templates of the options, as when a config is reloaded.
-func TryTemplates(o *Options) error {
-	for name, file := range o.Templates {
-		f, err := formatOf(name)
-		if err != nil {
-			return err
-		}
-		t := &fileTemplate{key: templateKey{file, name}, format: f, trial: newTrial(o)}
-		if t.load(); t.err != nil {
-			return t.err
-		}
-	}
-	return nil
-}
-
 // hostile returns a page with texts that would break a format if they were not escaped. None is shorter than before, so
 // that what a template takes of it is there.
 func hostile(pg Page) Page {
@@ -384,29 +346,16 @@ func surround(s string) string {
 	return bytes + s[:half] + bytes + s[half:] + bytes
 }
 
-// actions matches the actions of a template.
-var actions = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
-
-// singleBraces matches one of Caddy's placeholders as in a Caddyfile. ${…} is a script's.
-var singleBraces = regexp.MustCompile(`(?:^|[^$])(\{(http|env|system|err|header|cookie|query|vars)\.[\w.-]+\})`)
-
 // placeholderNames matches the name of a placeholder in an action.
 var placeholderNames = regexp.MustCompile("\\.Placeholder\\s+[\"`]\\{?([^\"`}]+)")
 
-// checkPlaceholders refuses placeholders in single braces outside of actions, which would be printed as they stand, and
-// the Caddyfile's shorthands of names, which only Caddyfiles have.
-func (t trial) checkPlaceholders(source []byte) error {
-	found := singleBraces.FindSubmatch(actions.ReplaceAll(source, nil))
-	if found != nil {
-		return fmt.Errorf("it has %s, which would be printed as it stands; "+
-			`write {{.Placeholder "http.…"}}, or for plain braces {{"{"}}%s, and in a script { %[2]s`,
-			found[1], found[1][1:])
-	}
+// checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which nothing else knows.
+func (t trial) checkPlaceholders(source string) error {
 	known := t.page().placeholders
-	for _, found := range placeholderNames.FindAllSubmatch(source, -1) {
-		name := string(found[1])
+	for _, found := range placeholderNames.FindAllStringSubmatch(source, -1) {
+		name := found[1]
 		full := t.fullName(name)
-		if _, ok := known.GetString(name); full != name && !ok {
+		if _, isKnown := known.GetString(name); full != name && !isKnown {
 			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
 		}
 	}

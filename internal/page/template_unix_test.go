@@ -16,7 +16,10 @@ func TestNamedPipeHoldsNobodyUp(t *testing.T) {
 	e := newEditedTemplate(t, "one", 0)
 	e.must(os.Remove(e.file))
 	e.must(syscall.Mkfifo(e.file, 0o600))
-	unblock := func() { _ = os.WriteFile(e.file, []byte("a pipe"), 0) }
+	unblock := func() {
+		t.Error("the page waits for somebody to write")
+		_ = os.WriteFile(e.file, []byte("a pipe"), 0)
+	}
 	defer time.AfterFunc(10*time.Second, unblock).Stop()
 	e.template().looked = time.Time{}
 	e.wants("one")
