@@ -113,6 +113,7 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	}
 	rep := h.pages.Represent(&p, x.request.Accept)
 	defer rep.Free()
+	x.request.DiscardBody() // after the page was made, which may show the body
 
 	var site *page.SiteHeader
 	if x.writer.IsHeld() {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestSlowClientsHoldNobodyUp has clients stop in the middle of a request, or read none of many pages. Others are
-// served meanwhile, and Caddy's timeouts end the slow ones.
+// served meanwhile, and Caddy's timeouts end the slow ones. The page in HTML exceeds net/http's buffer.
 func TestSlowClientsHoldNobodyUp(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	app := testcaddy.Backend(t, testcaddy.MissingPage)
@@ -21,10 +21,13 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 
 	long := strings.Repeat("x", 60_000)
 	ends := make(map[string]<-chan error)
+	const accept = " HTTP/1.1\r\nHost: a.test\r\nAccept: text/html\r\n"
 	for name, request := range map[string]string{
-		"stalls in an upload":          "POST /length HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000\r\n\r\nbody",
-		"reads no page":                "GET /" + long + " HTTP/1.1\r\nHost: a.test\r\n\r\n",
-		"reads no page for a response": "GET /length?" + long + " HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"stalls in an upload":              "POST /other" + accept + "Content-Length: 1000\r\n\r\nbody",
+		"stalls in an upload in chunks":    "POST /other" + accept + "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n",
+		"stalls in an upload to a backend": "POST /length" + accept + "Content-Length: 1000\r\n\r\nbody",
+		"reads no page":                    "GET /" + long + accept + "\r\n",
+		"reads no page for a response":     "GET /length?" + long + accept + "\r\n",
 	} {
 		conn := s.Connect(t)
 		end := make(chan error, 1)
@@ -32,7 +35,12 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 		go func() {
 			_, err := io.WriteString(conn, request)
 			if strings.HasPrefix(request, "POST") {
-				_, err = io.Copy(io.Discard, conn)
+				var answer []byte
+				answer, err = io.ReadAll(conn)
+				hasPage := strings.Contains(string(answer), "<strong>HTTP ERROR 404</strong>")
+				if strings.HasPrefix(request, "POST /other") && !hasPage {
+					t.Errorf("a client that %s gets %.500q, want the page", name, answer)
+				}
 			}
 			for err == nil && strings.HasPrefix(request, "GET") {
 				_, err = io.WriteString(conn, request)

@@ -6,6 +6,7 @@ package request
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 
@@ -33,7 +34,8 @@ type Request struct {
 	vars      map[string]any // Caddy's variables
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
-	isFetched bool // by a script or as a download, and not as a part of a page
+	isFetched bool      // by a script or as a download, and not as a part of a page
+	body      io.Reader // Caddy's, if net/http would discard it before a page; otherwise nil
 }
 
 // Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
@@ -61,6 +63,25 @@ func (r *Request) Read(from *http.Request) {
 	r.isFetched = dest == "empty"
 	r.IsScript = isCORS && (dest == "" || r.isFetched)
 	r.Navigates = mode == "navigate"
+
+	server, _ := r.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	isFullDuplex := server != nil && server.EnableFullDuplex
+	if from.ProtoMajor == 1 && from.ContentLength != 0 && !from.Close && !isFullDuplex {
+		r.body = from.Body
+	}
+}
+
+// maxDiscarded is how many bytes of a request's body net/http discards before a response, and one to find that more
+// follow.
+const maxDiscarded = 256<<10 + 1
+
+// DiscardBody reads what net/http would discard of the body before a page. net/http does so without a deadline once a
+// page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has deadlines,
+// and leaves the last one for whatever net/http then reads itself.
+func (r *Request) DiscardBody() {
+	if r.body != nil {
+		_, _ = io.CopyN(io.Discard, r.body, maxDiscarded) // an error is no reason to send no page
+	}
 }
 
 // readForwarded reads what a trusted proxy says of the origin that the client addressed.

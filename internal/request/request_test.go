@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"net/http"
@@ -110,5 +111,36 @@ func TestMarkOfTheEndIsCleared(t *testing.T) {
 	}
 	if r.SetHandled(); r.IsUnhandled() {
 		t.Error("the mark is still there")
+	}
+}
+
+// TestBodyIsDiscardedAsNetHTTPDoes has requests with a body of 1 MiB, some of which net/http does not discard.
+func TestBodyIsDiscardedAsNetHTTPDoes(t *testing.T) {
+	const limit = 256<<10 + 1
+	for name, tt := range map[string]struct {
+		length   int64
+		proto    int
+		closes   bool
+		isDuplex bool
+		want     int
+	}{
+		"a length":          {length: 1 << 20, proto: 1, want: limit},
+		"chunked":           {length: -1, proto: 1, want: limit},
+		"none":              {length: 0, proto: 1},
+		"HTTP/2":            {length: -1, proto: 2},
+		"Connection: close": {length: -1, proto: 1, closes: true},
+		"full duplex":       {length: -1, proto: 1, isDuplex: true},
+	} {
+		body := bytes.NewReader(make([]byte, 1<<20))
+		r := httptest.NewRequest("POST", "/", body)
+		r.ContentLength = tt.length
+		r.ProtoMajor = tt.proto
+		r.Close = tt.closes
+		server := &caddyhttp.Server{EnableFullDuplex: tt.isDuplex}
+		ctx := context.WithValue(r.Context(), caddyhttp.ServerCtxKey, server)
+		read(r.WithContext(ctx)).DiscardBody()
+		if got := 1<<20 - body.Len(); got != tt.want {
+			t.Errorf("%s: discarded %d bytes, want %d", name, got, tt.want)
+		}
 	}
 }
