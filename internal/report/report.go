@@ -146,21 +146,34 @@ func (o Outcomes) String() string {
 	return strings.Join(counts, ", ")
 }
 
-// Parse reads a report in JSON. Its strings become [Printable], because the server that sent them may be any.
+// Parse reads a report in JSON. The server that sent it may be any, so strings become [Printable], and no more
+// addresses are decoded than a Counter has room for: encoding/json skips those that an array has no room for.
 func Parse(body []byte) (Report, error) {
-	var r Report
-	err := json.Unmarshal(body, &r)
-	if err == nil && (r.Since.IsZero() || r.Capacity < 1) {
+	var in struct {
+		Report
+		Addresses json.RawMessage `json:"addresses"`
+	}
+	err := json.Unmarshal(body, &in)
+	if err == nil && (in.Since.IsZero() || in.Capacity < 1) {
 		err = errors.New("it has no start or no capacity")
+	}
+	var addresses [int(NumLinks) * capacity]*Address
+	if err == nil {
+		err = json.Unmarshal(in.Addresses, &addresses)
 	}
 	if err != nil {
 		return Report{}, fmt.Errorf("this is not a report of not_found: %s", Printable(err.Error()))
 	}
-	for i := range r.Addresses {
-		a := &r.Addresses[i]
+	r := in.Report
+	r.Addresses = []Address{} // not nil, for JSON
+	for _, a := range addresses {
+		if a == nil {
+			break
+		}
 		a.Host = Printable(a.Host)
 		a.Path = Printable(a.Path)
 		a.LastLink = Printable(a.LastLink)
+		r.Addresses = append(r.Addresses, *a)
 	}
 	return r, nil
 }
