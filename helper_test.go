@@ -148,7 +148,10 @@ func stepPanic(value any) step {
 }
 
 var (
-	stepEnd   = step{"end of the chain", testcaddy.EndOfChain}
+	stepEnd  = step{"end of the chain", testcaddy.EndOfChain}
+	stepMuch = quietly("more than is drained", func(w http.ResponseWriter) {
+		_, _ = w.Write(much)
+	})
 	stepFlush = quietly("flush", func(w http.ResponseWriter) {
 		_ = http.NewResponseController(w).Flush()
 	})
@@ -188,6 +191,9 @@ var (
 	stepAbort   = stepPanic(http.ErrAbortHandler)
 	stepBug     = stepPanic("a bug")
 )
+
+// much is a body that is longer than what is drained.
+var much = make([]byte, 256<<10+1)
 
 // script is a handler that takes steps.
 func script(steps ...step) caddyhttp.HandlerFunc {

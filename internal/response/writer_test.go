@@ -275,25 +275,12 @@ func TestWhateverFollowsA404IsJudged(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFirstBytesAreJudged has a brace come later, or from a reader, which is not looked into.
-func TestOnlyTheFirstBytesAreJudged(t *testing.T) {
-	for name, begin := range map[string]func(w *Writer){
-		"after other bytes": func(w *Writer) {
-			_, _ = w.Write([]byte("["))
-		},
-		"after a reader": func(w *Writer) {
-			_, _ = w.ReadFrom(strings.NewReader(""))
-		},
-		"from a reader": func(w *Writer) {
-			_, _ = w.ReadFrom(strings.NewReader("{}"))
-		},
-	} {
-		w := heldWriter()
-		begin(w)
-		_, _ = w.Write([]byte("{"))
-		if !w.IsHeld() {
-			t.Errorf("%s, it passes", name)
-		}
+// TestReaderIsNotJudged has a held body begin with a brace, and come from a reader, which is not looked into.
+func TestReaderIsNotJudged(t *testing.T) {
+	w := heldWriter()
+	_, _ = w.ReadFrom(strings.NewReader("{}"))
+	if !w.IsHeld() {
+		t.Error("it passes")
 	}
 }
 
