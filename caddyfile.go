@@ -72,15 +72,13 @@ func isPageFile(matcher string) bool {
 
 // errArguments says what to write in place of arguments that are not one matcher.
 func errArguments(args []string) error {
-	first, last := args[0], args[len(args)-1]
+	last := args[len(args)-1]
 	hint := fmt.Sprintf(useMatcher, "not path /api/*") // an example
 	switch {
 	case isPageFile("/" + last):
 		hint = fmt.Sprintf(useTemplate, last)
-	case strings.HasPrefix(first, "/"):
+	case strings.HasPrefix(args[0], "/"):
 		hint = fmt.Sprintf(useMatcher, "path "+strings.Join(args, " "))
-	case first == "not" || first == "path":
-		hint = fmt.Sprintf(useMatcher, strings.Join(args, " "))
 	}
 	return fmt.Errorf("unexpected argument '%s': not_found takes one matcher and a block of options; %s", last, hint)
 }

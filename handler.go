@@ -65,7 +65,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	x.handler = h
 	x.request.Read(r)
 	if h.URI != "" { // before a rewrite changes the query that it may come in
-		x.request.URI = h.pages.ExpandURI(x.request.Replacer)
+		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Judge = &x.judge
@@ -77,7 +77,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 // the old response to the end, and panics to abort it. callNext then returns nil.
 func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	x.site.Read(x.writer.Header())
-	x.handler.pages.ExpandRequestID(x.request.Replacer)
+	x.handler.maker.ExpandRequestID(x.request.Replacer)
 	defer func() {
 		x.judge.Leave()
 		if x.handler.DryRun && x.judge.IsStatusZero() {
@@ -104,14 +104,14 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	x.request.SetHandled()
 
 	asked := x.request.Asked()
-	p := h.pages.Make(&asked, x.request.Replacer)
+	p := h.maker.Make(&asked, x.request.Replacer)
 	miss := x.miss(&asked, p.URI, cause)
 	h.metric.Inc(&miss)
 	isFirst := x.judge.ClaimCount() // also without report: no outer handler counts a request that got this page
 	if isFirst && h.Report {
 		report.Missed.Add(miss)
 	}
-	rep := h.pages.Represent(&p, x.request.Accept)
+	rep := h.maker.Represent(&p, x.request.Accept)
 	defer rep.Free()
 	x.request.DiscardBody() // after the page was made, which may show the body
 
@@ -186,7 +186,7 @@ func (x *exchange) count(outcome report.Outcome) {
 // asked returns what the client asked for, and its address as on the page.
 func (x *exchange) asked() (asked page.Asked, address string) {
 	asked = x.request.Asked()
-	return asked, x.handler.pages.URI(&asked, x.request.Replacer)
+	return asked, x.handler.maker.URI(&asked, x.request.Replacer)
 }
 
 // miss describes the request for the report. The address is the one on the page.
@@ -196,7 +196,7 @@ func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcom
 		Authority: asked.Authority,
 		Method:    asked.Method,
 		Referer:   x.request.Referer,
-		ByProgram: x.judge.IsForProgram() || !x.request.MayFollowLink(),
+		HasNoLink: x.judge.IsForProgram() || !x.request.MayFollowLink(),
 		OpensPage: x.request.OpensPage(),
 	}
 	return missing.Miss(outcome)

@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -151,6 +152,13 @@ func TestLogSaysWhatHappened(t *testing.T) {
 	if logsOfOuter.Len() > 0 {
 		t.Errorf("the outer handler logs %v", logsOfOuter.All())
 	}
+
+	dry := provision(t, &Handler{DryRun: true})
+	logs := observe(dry)
+	answer(t, inside(dry, theirPage), get())
+	if logs.Len() != 1 || logs.All()[0].ContextMap()["reason"] != "dry_run" {
+		t.Errorf("a dry run logs %v", logs.All())
+	}
 }
 
 // TestErrorThatThePageHidesIsLogged has a handler return an error after it has written a 404 response. Without the
@@ -261,7 +269,17 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 			outcome: report.OutcomeReplaceable,
 			link:    report.OwnLink,
 		},
+		"a page at another host": {
+			handler: Handler{Report: true, BaseURL: "https://b.test"},
+			next:    theirPage,
+			outcome: report.OutcomeResponse,
+			link:    report.OwnLink,
+		},
 	} {
+		host := "a.test"
+		if tt.handler.BaseURL != "" {
+			host = "b.test"
+		}
 		tt.handler.URI = "{http.request.uri.query.url}"
 		h := provision(t, &tt.handler)
 		r := httptest.NewRequest(http.MethodGet, "http://a.test/404?url=/x", nil)
@@ -269,7 +287,7 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 		report.Missed.Take()
 		res := answer(t, inside(h, changing(tt.next)), r)
 		if tt.outcome == report.OutcomeResponse {
-			res.WantPage(t, "GET", ourPage, "")
+			res.WantPage(t, "GET", cmp.Or(tt.handler.BaseURL, "http://a.test")+"/x", "")
 		}
 
 		got, _ := report.Missed.Snapshot()
@@ -281,7 +299,7 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 		if a.Link != tt.link || outcome != tt.outcome.String() {
 			t.Errorf("%s: got %s, %s, want %s, %s", name, a.Link, outcome, tt.link, tt.outcome)
 		}
-		if a.Host+a.Path != "a.test/x" || a.LastLink != "https://a.test/blog" {
+		if a.Host+a.Path != host+"/x" || a.LastLink != "https://a.test/blog" {
 			t.Errorf("%s: got the address %s%s, and the link %s", name, a.Host, a.Path, a.LastLink)
 		}
 	}

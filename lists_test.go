@@ -10,10 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
@@ -68,6 +71,16 @@ func TestListsOfOptions(t *testing.T) {
 	wantItems(t, readme, "(?m)^\\| `(.+?)` \\|", options...)
 	wantItems(t, readme, "`formats .+?` \\| `(.+?)`", strings.Join(page.Formats(), " "))
 	wantItems(t, readme, "`replace .+?` \\| `(.+?)`", judge.Pages)
+	page := answer(t, inside(provision(t, &Handler{}), testcaddy.EndOfChain), get()).Content
+	defaults := strings.NewReplacer("<METHOD>", "GET", "<context_path>", "", "<version>", strings.Fields(testcaddy.Footer())[3])
+	for _, option := range []string{"message", "footer"} {
+		column := between(t, "README.md", "\n| `"+option+" <text>` | `", "` |")
+		if want := defaults.Replace(column); !strings.Contains(page, want+"\n") {
+			t.Errorf("the default of %s is not %q, as in\n%s", option, want, page)
+		}
+	}
+	causes := between(t, "README.md", "\n## When it answers\n", "\n## ")
+	wantItems(t, causes, "(?m)\\| `(\\w+)` \\|$", "unanswered", "error", "response")
 
 	object := between(t, "docs/options.md", "```json\n", "```")
 	keys := []string{"handler"}
@@ -172,6 +185,9 @@ func TestListsOfTheReport(t *testing.T) {
 		links = append(links, l.String())
 	}
 	const document = "docs/report.md"
+	r, _ := report.Missed.Snapshot()
+	wantItems(t, readFile(t, document), `room for ([\d,]+) addresses`, humanize.Comma(int64(r.Capacity)))
+	wantSample(t, document)
 	counted := between(t, document, "\n## What is counted\n", "\n## ")
 	wantItems(t, counted, firstColumn, outcomes...)
 	kinds := between(t, document, "\n## Three kinds of links\n", "\n## ")
@@ -183,6 +199,39 @@ func TestListsOfTheReport(t *testing.T) {
 	wantItems(t, why, word, outcomes...)
 	link := between(t, source, "Only addresses that this kind of link led to: ", `"`)
 	wantItems(t, link, word, links...)
+}
+
+// wantSample reads the report in JSON that a document shows, with all keys, and looks for its addresses as they are
+// printed in the sample above it.
+func wantSample(t *testing.T, document string) {
+	t.Helper()
+	object := between(t, document, "```json\n", "```")
+	object = strings.NewReplacer("…, \"", "\"", ": …", ": {}", ",\n\t\t…", "").Replace(object)
+	var r report.Report
+	if err := caddy.StrictUnmarshalJSON([]byte(object), &r); err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := regexp.MustCompile(`"\w+":`)
+	got := slices.Compact(slices.Sorted(slices.Values(keys.FindAllString(object, -1))))
+	want := slices.Compact(slices.Sorted(slices.Values(keys.FindAllString(string(encoded), -1))))
+	if !slices.Equal(got, want) {
+		t.Errorf("%s has the keys %q, want %q", document, got, want)
+	}
+	defer func(before *time.Location) { time.Local = before }(time.Local)
+	time.Local = time.UTC
+	var printed strings.Builder
+	if err := r.WriteText(&printed, report.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(printed.String(), "OWN LINKS")
+	sample := between(t, document, "OWN LINKS", "\n...")
+	if strings.TrimSpace(section) != strings.TrimSpace(sample) {
+		t.Errorf("%s shows\n%s\nand the report in JSON is printed as\n%s", document, sample, section)
+	}
 }
 
 // TestListsOfReadSources compares the asterisks in the table of applications with the sources that were read. An
@@ -204,6 +253,30 @@ func TestListsOfReadSources(t *testing.T) {
 	}
 	table := between(t, "docs/applications.md", "", "\n## ")
 	wantItems(t, table, `([\w.]+)\\\*`, applications...)
+}
+
+// TestRowsAreAboutWhatIsReplaced looks for the recorded 404s of each row in the table of applications. If all of them
+// pass by default, the row asks for nothing, or for what replaces them.
+func TestRowsAreAboutWhatIsReplaced(t *testing.T) {
+	table := between(t, "docs/applications.md", "|---|---|---|\n", "\n\n")
+	for row := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(row, " | ")
+		recorded, passing := 0, 0
+		for _, rec := range testcaddy.Recordings() {
+			name, _, _ := strings.Cut(rec.Application, " ")
+			if !strings.Contains(cells[0], name) {
+				continue
+			}
+			recorded++
+			if slices.Contains(rec.PassesTo, "recorded") {
+				passing++
+			}
+		}
+		isNothing := strings.HasPrefix(cells[2], "nothing") || strings.Contains(cells[2], "replace all")
+		if recorded > 0 && passing == recorded && !isNothing {
+			t.Errorf("all %d recorded 404s pass without what this row asks for: %s", recorded, row)
+		}
+	}
 }
 
 // TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,

@@ -3,6 +3,7 @@
 package notfound
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -106,9 +107,9 @@ type Handler struct {
 	// gives the directives of a block the same group, so the first that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
-	pages  *page.Maker
+	maker  *page.Maker
 	rules  judge.Options
-	metric report.Pages
+	metric report.Metric
 	logger *zap.Logger
 }
 
@@ -155,7 +156,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.rules = judge.Options{
-		Mode:   h.Replace,
+		Mode:   cmp.Or(h.Replace, judge.Pages),
 		Keep:   h.Keep,
 		Group:  h.Group,
 		DryRun: h.DryRun,
@@ -164,11 +165,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	o := h.pageOptions()
 	o.Logger = h.logger
 	o.Config = registry // each config has its own
-	h.pages, err = page.NewMaker(o)
+	h.maker, err = page.NewMaker(o)
 	if err != nil {
 		return err
 	}
-	h.metric, err = report.NewPages(registry)
+	h.metric, err = report.NewMetric(registry)
 	if err != nil {
 		return fmt.Errorf("registering the counter: %w", err)
 	}
@@ -208,8 +209,8 @@ func (h *Handler) pageOptions() page.Options {
 
 // Cleanup gives the templates back. Caddy also calls it after Provision has failed.
 func (h *Handler) Cleanup() error {
-	if h.pages != nil {
-		h.pages.Close()
+	if h.maker != nil {
+		h.maker.Close()
 	}
 	return nil
 }

@@ -65,6 +65,15 @@ http://base.test:0 {
 	}
 	request_header -Referer
 }
+http://nested.test:0 {
+	not_found
+	handle {
+		not_found {
+			dry_run
+		}
+		respond "theirs" 404
+	}
+}
 http://metrics.test:0 {
 	metrics
 }`)
@@ -83,6 +92,7 @@ http://metrics.test:0 {
 	s.Get(t, "http://evil.test/x", "X-Evil: \xff<script>")
 	s.Get(t, "http://a.test/unanswered", "Referer: http://a.test/page")
 	s.Get(t, "http://a.test/error", "Referer: http://other.test/")
+	s.Get(t, "http://nested.test/x")
 	s.Get(t, "http://base.test/x", "Referer: https://www.base.test/page")
 
 	metrics := s.Get(t, "http://metrics.test/").Content
@@ -92,7 +102,7 @@ http://metrics.test:0 {
 		`caddy_not_found_pages_total{cause="error",link="none"} 2`,
 		`caddy_not_found_pages_total{cause="error",link="other"} 1`,
 		`caddy_not_found_pages_total{cause="error",link="own"} 0`,
-		`caddy_not_found_pages_total{cause="response",link="none"} 2`,
+		`caddy_not_found_pages_total{cause="response",link="none"} 3`,
 		`caddy_not_found_pages_total{cause="response",link="other"} 0`,
 		`caddy_not_found_pages_total{cause="response",link="own"} 0`,
 		`caddy_not_found_pages_total{cause="unanswered",link="none"} 2`,
@@ -112,8 +122,8 @@ http://metrics.test:0 {
 			t.Errorf("%s: got the reason %v, want null only if no not_found ran", url, entry["reason"])
 		}
 	}
-	pages := s.Logs.WaitFor(t, "wrote the 404 page", 9)
-	if len(pages) != 9 {
+	pages := s.Logs.WaitFor(t, "wrote the 404 page", 10)
+	if len(pages) != 10 {
 		t.Errorf("got %d entries, want one for each page", len(pages))
 	}
 	loud := s.Logs.Select(t, func(e testcaddy.Entry) bool {

@@ -87,7 +87,13 @@ func wantPageInstead(t *testing.T, c *testcaddy.Client, method, uri string) {
 // page comes with the next write or at the read_timeout, and that costs a warning of reverse_proxy's. The client's
 // connection goes on.
 func TestOldBodyIsReadToItsLimits(t *testing.T) {
-	app := testcaddy.Backend(t, slowPage)
+	page := strings.Join(strings.Fields(readFile(t, "../docs/limits.md")), " ")
+	var kib int64
+	_, limits, _ := strings.Cut(page, "`not_found` reads ")
+	if _, err := fmt.Sscanf(limits, "at most %d KiB of the old body, for at most 2 seconds.", &kib); err != nil {
+		t.Fatal(err)
+	}
+	app := testcaddy.Backend(t, slowPage(kib<<10))
 	s := testcaddy.Start(t, `
 http://:0 {
 	log
@@ -123,27 +129,28 @@ http://:0 {
 }
 
 // slowPage is a backend with 404 pages, whose bodies are as the host says.
-func slowPage(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/next" {
-		return
-	}
-	const limit = 256 << 10
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(http.StatusNotFound)
-	switch r.Host {
-	case "limit.test":
-		_, _ = io.CopyN(w, testcaddy.Endless{}, limit)
-	case "past.test":
-		_, _ = io.CopyN(w, testcaddy.Endless{}, limit+1)
-		waitForEnd(w, r)
-	case "trickles.test":
-		for r.Context().Err() == nil {
-			_, _ = io.WriteString(w, "x")
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(50 * time.Millisecond)
+func slowPage(limit int64) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/next" {
+			return
 		}
-	case "stalls.test":
-		waitForEnd(w, r)
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNotFound)
+		switch r.Host {
+		case "limit.test":
+			_, _ = io.CopyN(w, testcaddy.Endless{}, limit)
+		case "past.test":
+			_, _ = io.CopyN(w, testcaddy.Endless{}, limit+1)
+			waitForEnd(w, r)
+		case "trickles.test":
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, "x")
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(50 * time.Millisecond)
+			}
+		case "stalls.test":
+			waitForEnd(w, r)
+		}
 	}
 }
 

@@ -28,8 +28,7 @@ func (o Offers) Choose(field string) int {
 	if len(o) == 1 || field == "" {
 		return 0
 	}
-	var most [8]preferences // saves an allocation
-	all := append(most[:0], make([]preferences, len(o))...)
+	all := make([]preferences, len(o))
 	for position := int32(0); field != ""; position++ {
 		var member string
 		member, field = cutUnquoted(field, ',')
@@ -159,7 +158,7 @@ func (r *mediaRange) matches(o *Offer) int32 {
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
 	mainType, subtype, _ := strings.Cut(name, "/")
-	if !isToken(mainType) || !isToken(subtype) {
+	if !httpguts.ValidHeaderFieldName(mainType) || !httpguts.ValidHeaderFieldName(subtype) { // no tokens
 		return r, false
 	}
 	r = mediaRange{name: strings.ToLower(name), quality: 1000}
@@ -217,5 +216,3 @@ func cutUnquoted(s string, separator byte) (before, after string) {
 	}
 	return strings.TrimSpace(s), ""
 }
-
-func isToken(s string) bool { return httpguts.ValidHeaderFieldName(s) }

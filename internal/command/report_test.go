@@ -66,7 +66,7 @@ func TestErrorOfAnAdminAPIIsPrintable(t *testing.T) {
 		},
 		"JSON of its own": {
 			status: http.StatusOK,
-			body:   "{}",
+			body:   `{"since":"2026-01-02T03:04:05Z","capacity":0}`,
 			begins: "reading the answer of ADDRESS: this is not a report of not_found: it has no start or no capacity",
 		},
 		"another's 404": {

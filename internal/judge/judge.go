@@ -45,7 +45,7 @@ func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) 
 	return j.shared.enter(j)
 }
 
-// Leave ends the time in which the next handler runs.
+// Leave ends the request at the handler, whose next handler has returned.
 func (j *Judge) Leave() { j.shared.leave(j) }
 
 // Status implements [response.Judge].
@@ -156,13 +156,10 @@ func (j *Judge) pass(why Reason) {
 	}
 }
 
-// Sending implements [response.Judge]. Where another client would get the page, a cache must not give it this response.
+// Sending implements [response.Judge]. With replace none, no client would get the page.
 func (j *Judge) Sending(header http.Header) {
-	switch j.reason {
-	case reasonScript, reasonJSON, reasonBrowser:
-		if j.options.Mode != None {
-			accept.AddToVary(header, "Accept", "Sec-Fetch-Mode")
-		}
+	if reasons[j.reason].varies && j.options.Mode != None {
+		accept.AddToVary(header, "Accept", "Sec-Fetch-Mode")
 	}
 }
 
@@ -217,7 +214,7 @@ func (j *Judge) Decide(err error, hasAnswered bool) (outcome report.Outcome, isM
 	case hasAnswered:
 		return 0, false
 	case handled != nil && !request.IsNotFound(handled):
-		return 0, false // its status stands
+		return 0, false // Caddy sends the status of the handled error
 	case err != nil:
 		return report.OutcomeError, handled != nil || request.IsNotFound(err)
 	case !j.request.IsUnhandled() && !j.request.IsIntercepted():

@@ -18,9 +18,9 @@ import (
 	"github.com/caddy-notfound/notfound/internal/response"
 )
 
-// exchange is a request, and the header of a 404 response to it. It says what differs from a GET with a response that
+// situation is a request, and the header of a 404 response to it. It says what differs from a GET with a response that
 // has no type.
-type exchange struct {
+type situation struct {
 	method       string
 	accept       string
 	secFetchMode string
@@ -46,19 +46,19 @@ var (
 )
 
 // request returns the request as Caddy passes it to a handler.
-func (e exchange) request() *request.Request {
+func (s situation) request() *request.Request {
 	r := httptest.NewRequest("GET", "http://a.test/x", nil)
-	if e.method != "" {
-		r.Method = e.method
+	if s.method != "" {
+		r.Method = s.method
 	}
-	r.Header.Set("Accept", e.accept)
-	r.Header.Set("Sec-Fetch-Mode", e.secFetchMode)
+	r.Header.Set("Accept", s.accept)
+	r.Header.Set("Sec-Fetch-Mode", s.secFetchMode)
 	replacer := caddy.NewReplacer()
-	vars := map[string]any{"unhandled": e.isUnhandled}
+	vars := map[string]any{"unhandled": s.isUnhandled}
 	ctx := context.WithValue(r.Context(), caddy.ReplacerCtxKey, replacer)
 	ctx = context.WithValue(ctx, caddyhttp.VarsCtxKey, vars)
-	if e.handled != nil {
-		ctx = context.WithValue(ctx, caddyhttp.ErrorCtxKey, e.handled)
+	if s.handled != nil {
+		ctx = context.WithValue(ctx, caddyhttp.ErrorCtxKey, s.handled)
 	}
 	req := new(request.Request)
 	req.Read(r.WithContext(ctx))
@@ -66,18 +66,18 @@ func (e exchange) request() *request.Request {
 }
 
 // header returns the header of the response.
-func (e exchange) header() http.Header {
+func (s situation) header() http.Header {
 	header := make(http.Header)
 	for field, value := range map[string]string{
-		"Content-Type":     e.contentType,
-		"Content-Length":   e.contentLength,
-		"Content-Encoding": e.contentEncoding,
+		"Content-Type":     s.contentType,
+		"Content-Length":   s.contentLength,
+		"Content-Encoding": s.contentEncoding,
 	} {
 		if value != "" {
 			header.Set(field, value)
 		}
 	}
-	if e.isMarked {
+	if s.isMarked {
 		header.Set("X-Marked", "1")
 	}
 	return header
@@ -93,11 +93,11 @@ func enter(t *testing.T, o Options, r *request.Request) *Judge {
 	return j
 }
 
-// want404 checks the verdict on the exchange's 404 response.
-func want404(t *testing.T, j *Judge, e exchange, want response.Verdict) {
+// want404 checks the verdict on the situation's 404 response.
+func want404(t *testing.T, j *Judge, s situation, want response.Verdict) {
 	t.Helper()
-	if got := j.Status(http.StatusNotFound, e.header()); got != want {
-		t.Errorf("%+v: got the verdict %d, want %d", e, got, want)
+	if got := j.Status(http.StatusNotFound, s.header()); got != want {
+		t.Errorf("%+v: got the verdict %d, want %d", s, got, want)
 	}
 }
 
@@ -110,19 +110,19 @@ func wantReason(t *testing.T, j *Judge, what any, want string) {
 	}
 }
 
-// dryRun is a mode in the tests. An empty mode is the default, pages.
+// dryRun is a mode in the tests.
 const dryRun = "dry run"
 
-// judgeIn judges the exchange's 404 response by its header, in the mode that is named, or in a dry run.
-func (e exchange) judgeIn(t *testing.T, mode string) *Judge {
+// judgeIn judges the situation's 404 response by its header, in the mode that is named, or in a dry run.
+func (s situation) judgeIn(t *testing.T, mode string) *Judge {
 	t.Helper()
 	o := Options{Mode: mode, Keep: keepMarked}
 	if mode == dryRun {
-		o.Mode = ""
+		o.Mode = Pages
 		o.DryRun = true
 	}
-	j := enter(t, o, e.request())
-	j.Status(http.StatusNotFound, e.header())
+	j := enter(t, o, s.request())
+	j.Status(http.StatusNotFound, s.header())
 	return j
 }
 
@@ -130,11 +130,11 @@ func (e exchange) judgeIn(t *testing.T, mode string) *Judge {
 // place of the response.
 func TestReasons(t *testing.T) {
 	for _, tt := range []struct {
-		exchanges []exchange
-		reasons   map[string]string
+		situations []situation
+		reasons    map[string]string
 	}{
 		{
-			exchanges: []exchange{
+			situations: []situation{
 				{},
 				{contentType: "text/html"},
 				{contentType: "TEXT/HTML; charset=utf-8"},
@@ -153,7 +153,7 @@ func TestReasons(t *testing.T) {
 			},
 		},
 		{
-			exchanges: []exchange{
+			situations: []situation{
 				{secFetchMode: "navigate"},
 				{accept: "application/xml, Text/HTML;q=0.1", contentType: "text/html"},
 				{method: "HEAD", accept: "text/html", contentType: "text/plain"},
@@ -164,7 +164,7 @@ func TestReasons(t *testing.T) {
 			},
 		},
 		{
-			exchanges: []exchange{
+			situations: []situation{
 				{contentType: "application/json"},
 				{contentType: "application/problem+json; charset=utf-8"},
 				{contentType: "image/png"},
@@ -175,33 +175,33 @@ func TestReasons(t *testing.T) {
 				{contentType: "image/png", secFetchMode: "cors"},
 			},
 			reasons: map[string]string{
-				"":       "media type",
+				Pages:    "media type",
 				Browsers: "media type",
 				None:     "media type",
 				dryRun:   "media type",
 			},
 		},
 		{
-			exchanges: []exchange{
+			situations: []situation{
 				{contentType: "text/html", secFetchMode: "cors"},
 				{contentType: "text/html", secFetchMode: "cors", accept: "text/html"},
 				{secFetchMode: "same-origin"},
 			},
 			reasons: map[string]string{
-				"":       "script",
+				Pages:    "script",
 				Browsers: "script",
 				None:     "script",
 				dryRun:   "script",
 			},
 		},
 		{
-			exchanges: []exchange{
+			situations: []situation{
 				{contentType: "text/html", isMarked: true},
 				{method: "HEAD", contentType: "image/png", isMarked: true},
 				{secFetchMode: "cors", isMarked: true},
 			},
 			reasons: map[string]string{
-				"":       "keep",
+				Pages:    "keep",
 				Browsers: "keep",
 				All:      "keep",
 				None:     "keep",
@@ -209,10 +209,10 @@ func TestReasons(t *testing.T) {
 			},
 		},
 	} {
-		for _, e := range tt.exchanges {
-			for _, mode := range []string{"", Browsers, All, None, dryRun} {
-				j := e.judgeIn(t, mode)
-				wantReason(t, j, e, tt.reasons[mode])
+		for _, s := range tt.situations {
+			for _, mode := range []string{Pages, Browsers, All, None, dryRun} {
+				j := s.judgeIn(t, mode)
+				wantReason(t, j, s, tt.reasons[mode])
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func TestReasons(t *testing.T) {
 // TestJSONPassesWhateverItsLabel has a body follow a 404 response that is replaced by its header, or would be but for
 // the mode.
 func TestJSONPassesWhateverItsLabel(t *testing.T) {
-	e := exchange{accept: "*/*", contentType: "text/html"}
+	s := situation{accept: "*/*", contentType: "text/html"}
 	for body, isJSON := range map[string]bool{
 		`{"error":1}`: true,
 		"\r\n\t {}":   true,
@@ -232,15 +232,15 @@ func TestJSONPassesWhateverItsLabel(t *testing.T) {
 		"404 {}":      false,
 	} {
 		for mode, want := range map[string]string{
-			"":     "",
+			Pages:  "",
 			None:   "replace none",
 			dryRun: "dry_run",
 		} {
 			if isJSON {
 				want = "JSON"
 			}
-			j := e.judgeIn(t, mode)
-			passes := j.Body([]byte(body), e.header())
+			j := s.judgeIn(t, mode)
+			passes := j.Body([]byte(body), s.header())
 			wantReason(t, j, body, want)
 			if passes != (want != "") || j.IsForProgram() != isJSON {
 				t.Errorf("%q, %s: it passes: %v, for a program: %v", body, mode, passes, j.IsForProgram())
@@ -252,102 +252,111 @@ func TestJSONPassesWhateverItsLabel(t *testing.T) {
 // TestWhatBeginsAsJSONIsReplaced has a client open a page, which gets the page: what begins as JSON may be markup that
 // somebody has had reflected. Where the body cannot be read, it does not decide.
 func TestWhatBeginsAsJSONIsReplaced(t *testing.T) {
-	for _, e := range []exchange{
+	for _, s := range []situation{
 		{accept: "text/html,application/xhtml+xml,*/*;q=0.8"},
 		{accept: "*/*, Text/HTML;q=0"},
 		{accept: "*/*", secFetchMode: "navigate"},
 		{method: "HEAD"},
 		{contentEncoding: "gzip"},
 	} {
-		j := e.judgeIn(t, "")
-		if j.Body([]byte("{"), e.header()) {
-			t.Errorf("%+v passes", e)
+		j := s.judgeIn(t, Pages)
+		if j.Body([]byte("{"), s.header()) {
+			t.Errorf("%+v passes", s)
 		}
 	}
-	var e exchange
-	j := e.judgeIn(t, All)
-	if j.Body([]byte("{"), e.header()) {
+	var s situation
+	j := s.judgeIn(t, All)
+	if j.Body([]byte("{"), s.header()) {
 		t.Error("it passes, though all are replaced")
 	}
 }
 
-// TestVarySaysWhoGetsThePage has responses pass because of who asks or of their body. For another client, the page
-// would take their place.
+// TestVarySaysWhoGetsThePage has four clients get the same response. If one of them gets the page, the response varies
+// for those to whom it passes, or a cache would give it to the one.
 func TestVarySaysWhoGetsThePage(t *testing.T) {
-	const varies = "Accept, Sec-Fetch-Mode"
-	for name, tt := range map[string]struct {
-		exchange exchange
-		mode     string
-		body     string
-		want     string
-	}{
-		"a script":                 {exchange: exchange{secFetchMode: "cors"}, want: varies},
-		"JSON under another label": {body: "{}", want: varies},
-		"a client that opens none": {mode: Browsers, want: varies},
-		"a media type":             {exchange: exchange{contentType: "image/png"}},
-		"a script, replace none":   {exchange: exchange{secFetchMode: "cors"}, mode: None},
-	} {
-		header := tt.exchange.header()
-		j := tt.exchange.judgeIn(t, tt.mode)
-		j.Body([]byte(tt.body), header)
-		j.Sending(header)
-		if got := header.Get("Vary"); got != tt.want {
-			t.Errorf("%s: got Vary %q, want %q", name, got, tt.want)
+	clients := []situation{
+		{accept: "text/html,*/*;q=0.8", secFetchMode: "navigate"},
+		{accept: "*/*", secFetchMode: "cors"},
+		{accept: "*/*"},
+		{accept: "text/html"},
+	}
+	for _, mode := range modes {
+		for _, res := range []situation{{}, {contentType: "text/plain"}, {contentType: "image/png"}, {isMarked: true}} {
+			for _, body := range []string{"", "text", "{}"} {
+				var passing []*Judge
+				for _, s := range clients {
+					s.contentType, s.isMarked = res.contentType, res.isMarked
+					j := s.judgeIn(t, mode)
+					if j.Body([]byte(body), s.header()) {
+						passing = append(passing, j)
+					}
+				}
+				want := ""
+				if len(passing) < len(clients) {
+					want = "Accept, Sec-Fetch-Mode"
+				}
+				for _, j := range passing {
+					header := make(http.Header)
+					if j.Sending(header); header.Get("Vary") != want {
+						t.Errorf("%s, %+v, %q, %s: got %v, want Vary %q", mode, res, body, j.Reason(), header, want)
+					}
+				}
+			}
 		}
 	}
 }
 
 // TestStatusThatIsNoAnswer has the end of the chain reached, or a handler answer.
 func TestStatusThatIsNoAnswer(t *testing.T) {
-	atEnd := exchange{isUnhandled: true}
-	withLength0 := exchange{isUnhandled: true, contentLength: "0"}
-	withLength7 := exchange{isUnhandled: true, contentLength: "7"}
+	atEnd := situation{isUnhandled: true}
+	withLength0 := situation{isUnhandled: true, contentLength: "0"}
+	withLength7 := situation{isUnhandled: true, contentLength: "7"}
 	for _, tt := range []struct {
-		status   int
-		exchange exchange
-		want     response.Verdict
+		status    int
+		situation situation
+		want      response.Verdict
 	}{
-		{status: 0, exchange: atEnd, want: response.Hold},
+		{status: 0, situation: atEnd, want: response.Hold},
 		{status: 0, want: response.Pass},
-		{status: 200, exchange: atEnd, want: response.Ignore},
-		{status: 200, exchange: withLength0, want: response.Ignore},
-		{status: 200, exchange: withLength7, want: response.Pass},
+		{status: 200, situation: atEnd, want: response.Ignore},
+		{status: 200, situation: withLength0, want: response.Ignore},
+		{status: 200, situation: withLength7, want: response.Pass},
 		{status: 200, want: response.Pass},
-		{status: 500, exchange: atEnd, want: response.Pass},
+		{status: 500, situation: atEnd, want: response.Pass},
 	} {
-		j := enter(t, Options{}, tt.exchange.request())
-		got := j.Status(tt.status, tt.exchange.header())
+		j := enter(t, Options{}, tt.situation.request())
+		got := j.Status(tt.status, tt.situation.header())
 		if got != tt.want {
-			t.Errorf("status %d, %+v: got the verdict %d, want %d", tt.status, tt.exchange, got, tt.want)
+			t.Errorf("status %d, %+v: got the verdict %d, want %d", tt.status, tt.situation, got, tt.want)
 		}
 	}
 }
 
 // TestBareStatusOfAnErrorRoute has Caddy's end of an error route, or a handler of the route, write a 404.
 func TestBareStatusOfAnErrorRoute(t *testing.T) {
-	withType := exchange{handled: errMissing, contentType: "text/html"}
-	marked := exchange{handled: errMissing, isMarked: true}
+	withType := situation{handled: errMissing, contentType: "text/html"}
+	marked := situation{handled: errMissing, isMarked: true}
 	for name, tt := range map[string]struct {
-		exchange exchange
-		left     exchange // the header that the failed handler has left
-		isPage   bool
+		situation situation
+		left      situation // the header that the failed handler has left
+		isPage    bool
 	}{
-		"the end of the route":              {exchange: exchange{handled: errMissing}, isPage: true},
-		"with what the failed handler left": {exchange: withType, left: withType, isPage: true},
-		"with a type":                       {exchange: withType},
-		"with a length":                     {exchange: exchange{handled: errMissing, contentLength: "7"}},
-		"that is kept":                      {exchange: marked},
-		"that was kept on entry":            {exchange: marked, left: marked, isPage: true},
-		"of another error":                  {exchange: exchange{handled: errBroken}},
+		"the end of the route":              {situation: situation{handled: errMissing}, isPage: true},
+		"with what the failed handler left": {situation: withType, left: withType, isPage: true},
+		"with a type":                       {situation: withType},
+		"with a length":                     {situation: situation{handled: errMissing, contentLength: "7"}},
+		"that is kept":                      {situation: marked},
+		"that was kept on entry":            {situation: marked, left: marked, isPage: true},
+		"of another error":                  {situation: situation{handled: errBroken}},
 	} {
 		j := new(Judge)
 		left := tt.left.header()
 		o := Options{Mode: None, Keep: keepMarked}
-		j.Enter(&o, tt.exchange.request(), left)
+		j.Enter(&o, tt.situation.request(), left)
 		for _, values := range left {
 			values[0] = "changed in place"
 		}
-		j.Status(http.StatusNotFound, tt.exchange.header())
+		j.Status(http.StatusNotFound, tt.situation.header())
 		outcome, _ := j.Decide(nil, !j.isHeld)
 		isPage := outcome == report.OutcomeError
 		if isPage != tt.isPage || j.IsStatusZero() {
@@ -355,7 +364,7 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 		}
 
 		// What follows makes it a response.
-		if j.Body(nil, tt.exchange.header()); j.isHeld {
+		if j.Body(nil, tt.situation.header()); j.isHeld {
 			t.Errorf("%s: followed by more, it is still held", name)
 		}
 		reason := j.Reason()
@@ -369,40 +378,40 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 // response, which the outer one would replace.
 func TestInnerHandlerDecides(t *testing.T) {
 	for _, handled := range []error{nil, errMissing} {
-		e := exchange{isMarked: true, handled: handled}
-		r := e.request()
+		s := situation{isMarked: true, handled: handled}
+		r := s.request()
 		outer := enter(t, Options{Mode: All}, r)
 		inner := enter(t, Options{Keep: keepMarked}, r)
-		want404(t, inner, e, response.Pass)
+		want404(t, inner, s, response.Pass)
 		inner.Leave()
-		want404(t, outer, e, response.Pass)
+		want404(t, outer, s, response.Pass)
 		if outer.Reason().IsOwn() {
-			t.Errorf("%+v: the outer one has the reason %q, which is the inner one's", e, outer.Reason())
+			t.Errorf("%+v: the outer one has the reason %q, which is the inner one's", s, outer.Reason())
 		}
 		outcome, isMissing := outer.Decide(nil, true)
 		if outcome != report.OutcomePassed || !isMissing {
-			t.Errorf("%+v: it counts as %s, %v", e, outcome, isMissing)
+			t.Errorf("%+v: it counts as %s, %v", s, outcome, isMissing)
 		}
 
 		// The next handler that begins decides anew.
 		again := enter(t, Options{Mode: All}, r)
-		want404(t, again, e, response.Hold)
+		want404(t, again, s, response.Hold)
 	}
 }
 
 // TestDryRunDecidesNothing has a dry run between two handlers, and beside them.
 func TestDryRunDecidesNothing(t *testing.T) {
-	e := exchange{isMarked: true}
-	r := e.request()
+	s := situation{isMarked: true}
+	r := s.request()
 	outer := enter(t, Options{}, r)
 	dry := enter(t, Options{DryRun: true, Keep: keepMarked}, r)
-	want404(t, dry, e, response.Pass)
-	want404(t, outer, e, response.Hold)
+	want404(t, dry, s, response.Pass)
+	want404(t, outer, s, response.Hold)
 
 	inner := enter(t, Options{Keep: keepMarked}, r)
-	want404(t, inner, e, response.Pass)
+	want404(t, inner, s, response.Pass)
 	enter(t, Options{DryRun: true}, r)
-	want404(t, outer, e, response.Pass)
+	want404(t, outer, s, response.Pass)
 }
 
 // TestReasonPlaceholder has handlers in each other, the innermost one last.
@@ -412,27 +421,27 @@ func TestReasonPlaceholder(t *testing.T) {
 	all := Options{Mode: All}
 	dry := Options{DryRun: true}
 	for name, tt := range map[string]struct {
-		handlers []Options
-		exchange exchange
-		want     string
+		handlers  []Options
+		situation situation
+		want      string
 	}{
 		"one that keeps, in all others": {
-			handlers: []Options{dry, all, live},
-			exchange: exchange{isMarked: true},
-			want:     "keep",
+			handlers:  []Options{dry, all, live},
+			situation: situation{isMarked: true},
+			want:      "keep",
 		},
 		"a dry run":             {handlers: []Options{dry}, want: "dry_run"},
 		"the page in a dry run": {handlers: []Options{dry, live}, want: ""},
 		"a dry run in the page": {handlers: []Options{live, dry}, want: ""},
 		"a dry run in none":     {handlers: []Options{none, dry}, want: "replace none"},
 	} {
-		r := tt.exchange.request()
+		r := tt.situation.request()
 		var judges []*Judge
 		for _, o := range tt.handlers {
 			judges = append(judges, enter(t, o, r))
 		}
 		for _, j := range slices.Backward(judges) {
-			j.Status(http.StatusNotFound, tt.exchange.header())
+			j.Status(http.StatusNotFound, tt.situation.header())
 			outcome, isMissing := j.Decide(nil, !j.isHeld)
 			if isMissing && outcome.IsCause() {
 				j.DecidePage(outcome)
@@ -447,7 +456,7 @@ func TestReasonPlaceholder(t *testing.T) {
 
 // TestPlaceholdersAreEmpty has no 404 come. A page may name the placeholder that only the handlers use.
 func TestPlaceholdersAreEmpty(t *testing.T) {
-	r := exchange{}.request()
+	r := situation{}.request()
 	enter(t, Options{}, r)
 	for _, name := range []string{causePlaceholder, reasonPlaceholder, sharedKey} {
 		if got, known := r.Replacer.GetString(name); got != "" || !known {
@@ -461,9 +470,9 @@ func TestPlaceholdersAreEmpty(t *testing.T) {
 
 // TestReasonIsOfTheLastHandler has a 404 pass one handler, and another one begin, as where an error route follows.
 func TestReasonIsOfTheLastHandler(t *testing.T) {
-	r := exchange{isMarked: true}.request()
+	r := situation{isMarked: true}.request()
 	first := enter(t, Options{Keep: keepMarked}, r)
-	first.Status(http.StatusNotFound, exchange{isMarked: true}.header())
+	first.Status(http.StatusNotFound, situation{isMarked: true}.header())
 	first.Leave()
 	enter(t, Options{}, r)
 	if got, _ := r.Replacer.GetString(reasonPlaceholder); got != "" {
@@ -473,7 +482,7 @@ func TestReasonIsOfTheLastHandler(t *testing.T) {
 
 // TestCausePlaceholder has a page, and a dry run, which leaves the placeholder as it is without not_found.
 func TestCausePlaceholder(t *testing.T) {
-	r := exchange{}.request()
+	r := situation{}.request()
 	enter(t, Options{DryRun: true}, r)
 	if got, known := r.Replacer.GetString(causePlaceholder); known {
 		t.Errorf("in a dry run, got %q", got)
@@ -485,17 +494,32 @@ func TestCausePlaceholder(t *testing.T) {
 	}
 }
 
-// TestReasonsAreDocumented looks for each reason in the table of the page that explains them.
+// TestReasonsAreDocumented looks for each reason in the table of the page that explains them, and in the documentation
+// of the module.
 func TestReasonsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/no-page.md")
+	var names []string
+	page := readFile(t, "../../docs/no-page.md")
+	for _, r := range reasons[reasonKeep:] {
+		names = append(names, "`"+r.name+"`")
+		if !strings.Contains(page, "\n| `"+r.name+"` |") {
+			t.Errorf("docs/no-page.md has no row for %s", r.name)
+		}
+	}
+	last := len(names) - 1
+	want := "says why: " + strings.Join(names[:last], ", ") + " or " + names[last] + "."
+	godoc := strings.ReplaceAll(readFile(t, "../../module.go"), "\n// ", " ")
+	if !strings.Contains(godoc, want) {
+		t.Errorf("the documentation of module.go lacks %s", want)
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range reasonNames[reasonKeep:] {
-		if !strings.Contains(string(page), "\n| `"+name+"` |") {
-			t.Errorf("docs/no-page.md has no row for %s", name)
-		}
-	}
+	return string(content)
 }
 
 // TestWhyThePageAnswers has the next handler return without a response that counts. The mode is for responses alone.
@@ -519,7 +543,7 @@ func TestWhyThePageAnswers(t *testing.T) {
 		"the end of another error route": {handled: errBroken, isUnhandled: true, want: ""},
 		"a 404 error in it":              {handled: errBroken, err: errMissing, want: ""},
 	} {
-		r := exchange{handled: tt.handled, isUnhandled: tt.isUnhandled}.request()
+		r := situation{handled: tt.handled, isUnhandled: tt.isUnhandled}.request()
 		j := enter(t, Options{Mode: None, Keep: keepMarked}, r)
 		outcome, isPage := j.Decide(tt.err, tt.hasAnswered)
 		got := ""
@@ -534,7 +558,7 @@ func TestWhyThePageAnswers(t *testing.T) {
 
 // TestRequestCountsOnce has two handlers claim the count.
 func TestRequestCountsOnce(t *testing.T) {
-	r := exchange{}.request()
+	r := situation{}.request()
 	outer := enter(t, Options{}, r)
 	inner := enter(t, Options{}, r)
 	if !inner.ClaimCount() || outer.ClaimCount() {

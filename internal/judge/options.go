@@ -13,7 +13,7 @@ import (
 
 // Options are those of a handler.
 type Options struct {
-	Mode   string                      // which 404 responses are replaced; empty: Pages
+	Mode   string                      // which 404 responses are replaced
 	Keep   []caddyhttp.ResponseMatcher // which are never replaced
 	Group  string                      // of which one handler runs at a time; empty: none
 	DryRun bool                        // nothing is replaced, and the handlers around this one decide as without it
@@ -27,7 +27,7 @@ const (
 	None     = "none"
 )
 
-// modes are the modes of the option replace, the default first.
+// modes are the modes of the option replace.
 var modes = []string{Pages, Browsers, All, None}
 
 // CheckMode refuses an unknown mode.

@@ -17,19 +17,24 @@ const (
 	reasonDryRun                // dry_run, and nothing else
 )
 
-var reasonNames = [...]string{
-	reasonKeep:    "keep",
-	reasonType:    "media type",
-	reasonScript:  "script",
-	reasonJSON:    "JSON",
-	reasonBrowser: "no browser",
-	reasonReplace: "replace none",
-	reasonDryRun:  "dry_run",
+// reasons say of each reason what operators see, and whether another client would get the page, so that a cache must
+// not give it this response.
+var reasons = [...]struct {
+	name   string
+	varies bool
+}{
+	reasonKeep:    {"keep", false},
+	reasonType:    {"media type", false},
+	reasonScript:  {"script", true},
+	reasonJSON:    {"JSON", true},
+	reasonBrowser: {"no browser", true},
+	reasonReplace: {"replace none", false},
+	reasonDryRun:  {"dry_run", false},
 }
 
 // String returns the reason as operators see it. It is empty where the response does not pass, or where a handler
 // inside this one has decided.
-func (r Reason) String() string { return reasonNames[r] }
+func (r Reason) String() string { return reasons[r].name }
 
 // IsOwn reports whether a response passes for a reason of this handler, which logs it.
 func (r Reason) IsOwn() bool { return r > reasonInner }

@@ -21,7 +21,7 @@ func wantRunning(t *testing.T, r *request.Request, group string) {
 // TestOneHandlerOfAGroupRuns has handlers of two groups and of none. The first of them leaves first, as where two
 // chains of one request run at once. A handler that has ended is no longer in the way of another one of its group.
 func TestOneHandlerOfAGroupRuns(t *testing.T) {
-	r := exchange{}.request()
+	r := situation{}.request()
 	a := Options{Group: "a"}
 	first := enter(t, a, r)
 	second := enter(t, Options{Group: "b"}, r)
@@ -41,15 +41,15 @@ func TestOneHandlerOfAGroupRuns(t *testing.T) {
 // TestChainsOfOneRequestRunAtOnce has a handler run the next ones twice at once, as dotvezz/caddy-mirror does, with one
 // replacer. The race detector looks at it.
 func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
-	e := exchange{isMarked: true}
+	e := situation{isMarked: true}
 	r := e.request()
 	outer := enter(t, Options{Group: "outer"}, r)
 	const n = 20
 	var begun, chains sync.WaitGroup
 	begun.Add(n)
-	for range n {
+	for i := range n {
 		chains.Go(func() {
-			inner := enter(t, Options{Keep: keepMarked}, r)
+			inner := enter(t, Options{Keep: keepMarked, DryRun: i%2 == 0}, r)
 			begun.Done()
 			begun.Wait()
 			inner.Status(http.StatusNotFound, e.header())

@@ -29,16 +29,16 @@ import (
 type fileTemplate struct {
 	key    templateKey
 	format *format
-	trial  trial
+	trial  Options // what it is tried with
 
 	used   atomic.Pointer[parsedTemplate] // the last one that could be used; nil: none
-	failed atomic.Bool                    // a page failed since the last look at the file
+	failed atomic.Bool                    // a page failed since the file was read
 
-	mu     sync.Mutex // held by the request that looks at the file
+	mu     sync.Mutex // held by the request that reads the file
 	config any        // the last one that took the template
-	looked time.Time  // when the last look was
+	readAt time.Time  // when the last look was
 	found  string     // the text that it found, and why the file could not be read
-	err    error      // why what it found cannot be used
+	err    error      // why it cannot be used
 }
 
 // templateKey is the key of the pool. It is kept, because the working directory may change.
@@ -55,7 +55,7 @@ type parsedTemplate struct {
 // pool has the templates that a config uses, or is about to.
 var pool = caddy.NewUsagePool()
 
-// pause is the time from one look at a file to the next.
+// pause is how long a file is not read again.
 const pause = time.Second
 
 // takeTemplate returns the template of a file, for a Maker that gives it back. A file that no config uses and that
@@ -68,8 +68,9 @@ func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
 	}
 	key := templateKey{file, f.name}
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
-		t := &fileTemplate{key: key, format: f, trial: newTrial(o)}
-		t.load()
+		t := &fileTemplate{key: key, format: f}
+		t.trial = Options{Server: o.Server, Sample: o.Sample, FullName: o.FullName}
+		t.readAgain()
 		if t.err != nil && (o.Config == nil || isReload()) {
 			return nil, fmt.Errorf("%s: %w", file, t.err)
 		}
@@ -83,7 +84,7 @@ func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
 	defer t.mu.Unlock()
 	isNews := t.config != o.Config && t.err != nil
 	t.config = o.Config
-	if t.hasChanged() || isNews {
+	if t.readIfDue() || isNews {
 		t.log(o.Logger)
 	}
 	return t, nil
@@ -106,9 +107,9 @@ func (t *fileTemplate) showsRequestID() bool {
 }
 
 // render writes a page, unless the template cannot be used or makes a page that its format does not allow. It logs that
-// at most once between two looks at the file.
+// at most once between two readings of the file.
 func (t *fileTemplate) render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool {
-	t.look(logger)
+	t.refresh(logger)
 	v := t.used.Load()
 	if v == nil {
 		return false
@@ -128,24 +129,24 @@ func (t *fileTemplate) render(body *bytes.Buffer, pg Page, logger *zap.Logger) b
 	return false
 }
 
-// look looks at the file, and logs a change. One request at a time looks; the others do not wait.
-func (t *fileTemplate) look(logger *zap.Logger) {
+// refresh reads the file again if that is due, and logs a change. One request at a time does; the others do not wait.
+func (t *fileTemplate) refresh(logger *zap.Logger) {
 	if !t.mu.TryLock() {
 		return
 	}
 	defer t.mu.Unlock()
-	if t.hasChanged() {
+	if t.readIfDue() {
 		t.log(logger)
 	}
 }
 
 // hasChanged loads the file, unless the last look was just now.
-func (t *fileTemplate) hasChanged() bool {
-	if time.Since(t.looked) < pause {
+func (t *fileTemplate) readIfDue() bool {
+	if time.Since(t.readAt) < pause {
 		return false
 	}
 	t.failed.Store(false)
-	return t.load()
+	return t.readAgain()
 }
 
 func (t *fileTemplate) log(logger *zap.Logger) {
@@ -160,10 +161,10 @@ func (t *fileTemplate) log(logger *zap.Logger) {
 	}
 }
 
-// load reads the file, and uses it if it is valid. It reports whether the text or the error is another than before.
+// readAgain reads the file, and uses it if it is valid. It reports whether the text or the error is another than before.
 // Time and size do not tell: after a chmod, the file cannot be read, and has both.
-func (t *fileTemplate) load() (changed bool) {
-	t.looked = time.Now()
+func (t *fileTemplate) readAgain() (isNew bool) {
+	t.readAt = time.Now()
 	source, err := t.read()
 	found := source + fmt.Sprint(err)
 	if found == t.found {
@@ -172,7 +173,7 @@ func (t *fileTemplate) load() (changed bool) {
 	t.found = found
 	var v *parsedTemplate
 	if err == nil {
-		v, err = t.format.parse(filepath.Base(t.key.file), source, t.trial)
+		v, err = t.format.parse(filepath.Base(t.key.file), source, &t.trial)
 	}
 	if err == nil {
 		t.used.Store(v)
@@ -194,7 +195,7 @@ func (t *fileTemplate) read() (string, error) {
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
 // where no text can be. A file without actions is the page, of which html/template would drop comments.
-func (f *format) parse(name, source string, trial trial) (*parsedTemplate, error) {
+func (f *format) parse(name, source string, trial *Options) (*parsedTemplate, error) {
 	v := &parsedTemplate{showsRequestID: strings.Contains(source, requestID)}
 	hasActions := strings.Contains(source, "{{")
 	var err error
@@ -213,13 +214,13 @@ func (f *format) parse(name, source string, trial trial) (*parsedTemplate, error
 		return nil, explain(err)
 	}
 
-	if err := v.try(f, trial.page()); err != nil {
+	if err := v.try(f, trial.samplePage()); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page: %w", err)
 	}
 	if f.name == "html" {
 		return v, nil // html/template escapes each text for its place
 	}
-	if err := v.try(f, hostile(trial.page())); err != nil {
+	if err := v.try(f, hostile(trial.samplePage())); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page with quotes and brackets: %w", err)
 	}
 	return v, nil
@@ -305,25 +306,16 @@ func checkXML(page []byte) error {
 	}
 }
 
-// trial is what a template is tried with.
-type trial struct {
-	page     func() Page // a harmless page, without any option of a handler
-	fullName func(string) string
-}
-
-func newTrial(o *Options) trial {
-	m := &Maker{server: o.Server}
-	asked := &Asked{
+// samplePage returns a harmless page, without what the options say of a page.
+func (o *Options) samplePage() Page {
+	m := Maker{server: o.Server}
+	asked := Asked{
 		Method:    http.MethodGet,
 		Target:    "/docs/apis?x=1",
 		Scheme:    "https",
 		Authority: "www.example.com",
 	}
-	placeholders := o.Sample
-	return trial{
-		page:     func() Page { return m.Make(asked, placeholders()) },
-		fullName: o.FullName,
-	}
+	return m.Make(&asked, o.Sample())
 }
 
 // hostile returns a page with texts that would break a format if they were not escaped. None is shorter than before, so
@@ -350,11 +342,11 @@ func surround(s string) string {
 var placeholderNames = regexp.MustCompile("\\.Placeholder\\s+[\"`]\\{?([^\"`}]+)")
 
 // checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which nothing else knows.
-func (t trial) checkPlaceholders(source string) error {
-	known := t.page().placeholders
+func (o *Options) checkPlaceholders(source string) error {
+	known := o.samplePage().placeholders
 	for _, found := range placeholderNames.FindAllStringSubmatch(source, -1) {
 		name := found[1]
-		full := t.fullName(name)
+		full := o.FullName(name)
 		if _, isKnown := known.GetString(name); full != name && !isKnown {
 			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
 		}

@@ -85,7 +85,7 @@ func parse(t *testing.T, format, source string) error {
 		t.Fatal(err)
 	}
 	o := Options{Server: defaultFooter, Sample: noPlaceholders, FullName: fullName}
-	_, err = f.parse("404", source, newTrial(&o))
+	_, err = f.parse("404", source, &o)
 	return err
 }
 
@@ -203,7 +203,7 @@ func TestExportedTemplateIsTheBuiltInPage(t *testing.T) {
 }
 
 // TestBrokenPageIsReplaced has a client make templates fail, or make pages that are not valid in their format. The
-// built-in page is sent, and the error is logged at most once between two looks at the file.
+// built-in page is sent, and the error is logged at most once between two readings of the file.
 func TestBrokenPageIsReplaced(t *testing.T) {
 	for _, tt := range []struct {
 		format string
@@ -391,7 +391,7 @@ func (e *editedTemplate) wants(content string) {
 	wantBody(e, e.maker, Page{}, "text", content)
 }
 
-// becomes renders the template after the next look.
+// becomes renders the template after the file is read again.
 func (e *editedTemplate) becomes(content string) {
 	e.Helper()
 	time.Sleep(pause)
@@ -533,7 +533,7 @@ func BenchmarkLook(b *testing.B) {
 	file := tempFile(b, strings.Repeat("x", 100_000))
 	m := newMaker(b, Options{Templates: files{"text": file}})
 	for b.Loop() {
-		m.templates[0].looked = time.Time{}
-		m.templates[0].look(m.logger)
+		m.templates[0].readAt = time.Time{}
+		m.templates[0].refresh(m.logger)
 	}
 }

@@ -21,7 +21,7 @@ func TestNamedPipeHoldsNobodyUp(t *testing.T) {
 		_ = os.WriteFile(e.file, []byte("a pipe"), 0)
 	}
 	defer time.AfterFunc(10*time.Second, unblock).Stop()
-	e.template().looked = time.Time{}
+	e.template().readAt = time.Time{}
 	e.wants("one")
 	e.wantsLogged("is not a regular file")
 

@@ -13,7 +13,7 @@ type Request struct {
 	Authority string // which the client addressed; the address may begin with another one
 	Method    string
 	Referer   string // as the client sent it
-	ByProgram bool   // which follows no link
+	HasNoLink bool   // whatever its Referer: a program made it
 	OpensPage bool   // as a browser does
 }
 
@@ -35,7 +35,7 @@ func (r *Request) Miss(outcome Outcome) Miss {
 		m.Referer = ""
 	}
 	isIcon := target == "/favicon.ico" // browsers request it on their own
-	if r.ByProgram || isIcon || !isOfLink(r.Method) {
+	if r.HasNoLink || isIcon || !isOfLink(r.Method) {
 		m.Link = NoLink
 	}
 	return m

@@ -75,14 +75,14 @@ func TestWhatNobodyFollowedIsNoLink(t *testing.T) {
 	for _, tt := range []struct {
 		method    string
 		target    string
-		byProgram bool
+		hasNoLink bool
 		want      Link
 	}{
 		{method: "GET", target: "/x?y", want: OwnLink},
 		{method: "POST", target: "/x", want: OwnLink},
 		{method: "HEAD", target: "/x", want: OwnLink},
 		{method: "PROPFIND", target: "/x", want: NoLink},
-		{method: "GET", target: "/x", byProgram: true, want: NoLink},
+		{method: "GET", target: "/x", hasNoLink: true, want: NoLink},
 		{method: "GET", target: "/favicon.ico", want: NoLink}, // which browsers request on their own
 		{method: "GET", target: "/favicon.ico?v=2", want: OwnLink},
 		{method: "GET", target: "/blog/favicon.ico", want: OwnLink},
@@ -91,7 +91,7 @@ func TestWhatNobodyFollowedIsNoLink(t *testing.T) {
 			Address:   "https://a.test" + tt.target,
 			Method:    tt.method,
 			Referer:   referer,
-			ByProgram: tt.byProgram,
+			HasNoLink: tt.hasNoLink,
 		}
 		want := Miss{
 			Host:    "a.test",

@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Pages counts pages by cause and by link. Its labels have fixed values, so no client can add a time series. All
+// Metric counts pages by cause and by link. Its labels have fixed values, so no client can add a time series. All
 // series exist from the start, so a rate sees the first page.
-type Pages [NumCauses][NumLinks]prometheus.Counter
+type Metric [NumCauses][NumLinks]prometheus.Counter
 
-// NewPages registers caddy_not_found_pages_total, unless another handler of the same config has.
-func NewPages(registry *prometheus.Registry) (pages Pages, err error) {
+// NewMetric registers caddy_not_found_pages_total, unless another handler of the same config has.
+func NewMetric(registry *prometheus.Registry) (m Metric, err error) {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "caddy",
 		Subsystem: "not_found",
@@ -23,17 +23,17 @@ func NewPages(registry *prometheus.Registry) (pages Pages, err error) {
 	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		vec = registered.ExistingCollector.(*prometheus.CounterVec)
 	} else if err != nil {
-		return pages, err
+		return m, err
 	}
 	for cause := range NumCauses {
 		for link := range NumLinks {
-			pages[cause][link] = vec.WithLabelValues(cause.String(), link.String())
+			m[cause][link] = vec.WithLabelValues(cause.String(), link.String())
 		}
 	}
-	return pages, nil
+	return m, nil
 }
 
 // Inc counts a page.
-func (p *Pages) Inc(m *Miss) {
-	p[m.Outcome][m.Link].Inc()
+func (m *Metric) Inc(miss *Miss) {
+	m[miss.Outcome][miss.Link].Inc()
 }

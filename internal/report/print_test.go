@@ -17,7 +17,9 @@ func text(t *testing.T, r Report, f Filter) string {
 }
 
 func TestTextHasASectionForEachKindOfLink(t *testing.T) {
-	seen := time.Date(2026, 1, 2, 3, 4, 5, 6, time.Local)
+	defer func(before *time.Location) { time.Local = before }(time.Local)
+	time.Local = time.FixedZone("", 3600) // or local times may be those of UTC
+	seen := time.Date(2026, 1, 2, 2, 4, 5, 6, time.UTC)
 	r := Report{
 		Since: seen,
 		Links: Totals{

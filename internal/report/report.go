@@ -151,22 +151,18 @@ func (o Outcomes) String() string {
 func Parse(body []byte) (Report, error) {
 	var in struct {
 		Report
-		Addresses json.RawMessage `json:"addresses"`
+		Addresses [int(NumLinks) * capacity]*Address `json:"addresses"`
 	}
 	err := json.Unmarshal(body, &in)
 	if err == nil && (in.Since.IsZero() || in.Capacity < 1) {
 		err = errors.New("it has no start or no capacity")
-	}
-	var addresses [int(NumLinks) * capacity]*Address
-	if err == nil {
-		err = json.Unmarshal(in.Addresses, &addresses)
 	}
 	if err != nil {
 		return Report{}, fmt.Errorf("this is not a report of not_found: %s", Printable(err.Error()))
 	}
 	r := in.Report
 	r.Addresses = []Address{} // not nil, for JSON
-	for _, a := range addresses {
+	for _, a := range in.Addresses {
 		if a == nil {
 			break
 		}

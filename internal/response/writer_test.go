@@ -127,6 +127,10 @@ func TestIsNoFlusherWhereTheWriterBelowIsNone(t *testing.T) {
 	if _, ok := w.(http.Flusher); ok {
 		t.Error("the writer is a flusher")
 	}
+	err := http.NewResponseController(w).Flush()
+	if !errors.Is(err, http.ErrNotSupported) || w.(*Writer).HasAnswered() {
+		t.Errorf("got the error %v, and a response by a flush that was not possible", err)
+	}
 }
 
 // TestHeldResponseIsNotSent has a handler go on in every possible way after its response is held.

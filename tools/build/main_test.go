@@ -7,13 +7,20 @@ import (
 	"testing"
 )
 
-// TestReplacementIsRelativeToTheManifest reads the repository's manifest.
+// TestReplacementIsRelativeToTheManifest reads the manifest of the document that tells of this command.
 func TestReplacementIsRelativeToTheManifest(t *testing.T) {
-	b, err := readManifest("../../xcaddy.json")
+	document, err := os.ReadFile("../../docs/plugins.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := filepath.Abs("../..")
+	_, manifest, _ := strings.Cut(string(document), "```json\n")
+	manifest, _, _ = strings.Cut(manifest, "```")
+	root := t.TempDir()
+	file := filepath.Join(root, "my-xcaddy.json")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := readManifest(file)
 	if err != nil {
 		t.Fatal(err)
 	}
