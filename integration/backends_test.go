@@ -4,13 +4,13 @@ package integration
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
@@ -49,18 +49,10 @@ type errorService struct {
 func startErrorService(t *testing.T, proxies string) errorService {
 	t.Helper()
 	const example = "../examples/proxies/"
-	query := "127.0.0.1:" + testcaddy.FreePort(t)
-	header := "127.0.0.1:" + testcaddy.FreePort(t)
-	caddyfile := edited(t, example+"Caddyfile",
-		":8080 ", "http://:"+portOf(query)+" ",
-		":8081 ", "http://:"+portOf(header)+" ",
-		":8082 ", "http://:0 ",
-		":8090 ", "http://a.test:0 ",
-		":8091 ", "http://b.test:0 ",
-		"remote_ip private_ranges", "remote_ip "+proxies)
+	caddyfile := edited(t, example+"Caddyfile", "remote_ip private_ranges", "remote_ip "+proxies)
 	options, sites, _ := strings.Cut(caddyfile, "\n}\n")
 	_, options, _ = strings.Cut(options, "\n{\n")
-	testcaddy.Start(t, sites, options)
+	caddy := testcaddy.Start(t, sites, options)
 
 	const rewritten = `
 		location /rewritten/ {
@@ -72,14 +64,14 @@ func startErrorService(t *testing.T, proxies string) errorService {
 	nginx := startNginx(t, edited(t, example+"nginx.conf",
 		"listen 80;", "listen ADDR;",
 		"127.0.0.1:9000", testcaddy.Backend(t, greeter),
-		"127.0.0.1:8081", header,
+		"127.0.0.1:8081", caddy.Addrs["8081"],
 		"/var/www", t.TempDir(),
 		"location /files/", rewritten,
 		"$scheme;", "https;")) // as over TLS
 	return errorService{
 		nginx:  testcaddy.HTTP11(t, nginx),
-		query:  testcaddy.HTTP11(t, query),
-		header: testcaddy.HTTP11(t, header),
+		query:  testcaddy.HTTP11(t, caddy.Addrs["8080"]),
+		header: testcaddy.HTTP11(t, caddy.Addrs["8081"]),
 	}
 }
 
@@ -90,11 +82,6 @@ func greeter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	testcaddy.MissingPage(w, r)
-}
-
-func portOf(addr string) string {
-	_, port, _ := net.SplitHostPort(addr)
-	return port
 }
 
 // TestErrorServiceOfNginx runs the example. The page shows the visitor's address and method.
@@ -253,11 +240,11 @@ http://replaced.test:0 {
 // startNginx runs nginx until the test ends, with a config that has it listen at ADDR.
 func startNginx(t *testing.T, config string) (addr string) {
 	t.Helper()
-	addr = "127.0.0.1:" + testcaddy.FreePort(t)
+	listener, addr := testcaddy.Listen(t)
 	dir := t.TempDir()
 	file := testcaddy.TempFile(t, "nginx.conf", fmt.Sprintf(`
 daemon off;
-master_process off;
+user root;
 pid %[1]s/nginx.pid;
 error_log %[1]s/error.log;
 events {}
@@ -273,13 +260,11 @@ http {
 	%[2]s
 }
 `, dir, strings.ReplaceAll(config, "ADDR", addr)))
-	startProgram(t, "nginx", "-c", file, "-p", dir)
-	awaitListener(t, "nginx", addr)
+	nginx := exec.CommandContext(t.Context(), "nginx", "-c", file, "-p", dir)
+	nginx.Env = []string{"NGINX=3;"} // the listeners that it has already
+	nginx.Cancel = func() error {
+		return nginx.Process.Signal(syscall.SIGTERM) // or its worker would go on
+	}
+	startLogging(t, nginx, listener)
 	return addr
-}
-
-// startProgram runs a program until the test ends.
-func startProgram(t *testing.T, name string, args ...string) {
-	t.Helper()
-	startLogging(t, exec.CommandContext(t.Context(), name, args...))
 }

@@ -80,38 +80,42 @@ func fails(t *testing.T, cmd *exec.Cmd, why string) {
 // running is a running caddy not-found.
 type running struct {
 	*testcaddy.Client
-	addr, admin string // admin: the default address of its admin API
-	log         string // a file
-	cmd         *exec.Cmd
+	addr   string
+	socket string // of its admin API, by default
+	log    string // a file
+	cmd    *exec.Cmd
 }
 
 // startNotFound runs caddy not-found with flags until the test ends.
 func startNotFound(t *testing.T, flags ...string) *running {
 	t.Helper()
+	listener, addr := testcaddy.Listen(t)
 	r := &running{
-		addr:  "127.0.0.1:" + testcaddy.FreePort(t),
-		admin: "127.0.0.1:" + testcaddy.FreePort(t),
-		cmd:   command(t, "not-found"),
+		Client: testcaddy.HTTP11(t, addr),
+		addr:   addr,
+		socket: shortDir(t) + "/s",
+		cmd:    command(t, "not-found", "--listen=fd/3"),
 	}
-	r.Client = testcaddy.HTTP11(t, r.addr)
-	r.cmd.Args = append(r.cmd.Args, "--listen="+r.addr)
 	r.cmd.Args = append(r.cmd.Args, flags...)
-	r.cmd.Env = append(r.cmd.Env, "CADDY_ADMIN="+r.admin)
-	r.log = startLogging(t, r.cmd)
+	r.cmd.Env = append(r.cmd.Env, "CADDY_ADMIN=unix/"+r.socket)
+	r.log = startLogging(t, r.cmd, listener)
 	awaitLog(t, r.log, `"msg":"server running"`)
 	return r
 }
 
-// awaitLog waits until a log file has a text.
-func awaitLog(t *testing.T, file, text string) {
+// awaitLog waits until a log file has what a pattern matches, and returns the last submatch.
+func awaitLog(t *testing.T, file, pattern string) string {
 	t.Helper()
-	eventually(t, "the log has "+text, func() bool {
-		return strings.Contains(readFile(t, file), text)
+	var match []string
+	eventually(t, "the log has "+pattern, func() bool {
+		match = regexp.MustCompile(pattern).FindStringSubmatch(readFile(t, file))
+		return match != nil
 	})
+	return match[len(match)-1]
 }
 
-// startLogging starts a command that logs to a file, until the test ends.
-func startLogging(t *testing.T, cmd *exec.Cmd) (log string) {
+// startLogging starts a command that logs to a file, until the test ends. Its listeners are fd/3 and so on.
+func startLogging(t *testing.T, cmd *exec.Cmd, listeners ...*os.File) (log string) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -119,8 +123,12 @@ func startLogging(t *testing.T, cmd *exec.Cmd) (log string) {
 	}
 	defer file.Close()
 	cmd.Stderr = file
+	cmd.ExtraFiles = listeners
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
+	}
+	for _, listener := range listeners { // or clients would wait for a command that has ended
+		listener.Close()
 	}
 	t.Cleanup(func() {
 		_ = cmd.Wait() // the context has killed it by now
@@ -131,15 +139,6 @@ func startLogging(t *testing.T, cmd *exec.Cmd) (log string) {
 	return file.Name()
 }
 
-// wantNoListener checks that nothing listens at an address.
-func wantNoListener(t *testing.T, addr string) {
-	t.Helper()
-	if conn, err := net.Dial("tcp", addr); err == nil {
-		conn.Close()
-		t.Errorf("something listens at %s", addr)
-	}
-}
-
 func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := startNotFound(t)
@@ -148,7 +147,9 @@ func TestNotFoundCommandAnswersEveryRequest(t *testing.T) {
 	}
 	posted := s.Do(t, "POST", "http://a.test/x")
 	posted.WantPage(t, "POST", "http://a.test/x", "")
-	wantNoListener(t, s.admin) // without --report
+	if _, err := os.Stat(s.socket); err == nil {
+		t.Error("without --report, it has an admin API")
+	}
 	log := readFile(t, s.log)
 	if strings.Contains(log, "handled request") || strings.Contains(log, `"level":"debug"`) {
 		t.Errorf("without --access-log and --debug, it logs\n%s", log)
@@ -175,15 +176,15 @@ func TestNotFoundCommandFlags(t *testing.T) {
 	within := s.Get(t, health+"/x")
 	within.WantPage(t, "GET", health+"/x", "/app")
 
-	wantReported(t, s.admin, "3 404s since ", " www.example.com/x\n")
+	wantReported(t, s, "3 404s since ", " www.example.com/x\n")
 	awaitLog(t, s.log, `"msg":"handled request"`)
 	awaitLog(t, s.log, `"msg":"wrote the 404 page"`)
 }
 
-// wantReported checks that the report at an admin API begins with a count, and has an address.
-func wantReported(t *testing.T, admin, count, address string) {
+// wantReported checks that the report begins with a count, and has an address.
+func wantReported(t *testing.T, s *running, count, address string) {
 	t.Helper()
-	stdout := prints(t, reportCommand(t, "--address", admin))
+	stdout := prints(t, reportCommand(t, "--address", "unix/"+s.socket))
 	if !strings.HasPrefix(stdout, count) || !strings.Contains(stdout, address) {
 		t.Errorf("got\n%s\nwant %q and %q", stdout, count, address)
 	}
@@ -232,36 +233,34 @@ func TestExportedTemplateIsValid(t *testing.T) {
 // would get a share of the first one's connections.
 func TestNotFoundCommandLeavesOtherServersAlone(t *testing.T) {
 	t.Parallel()
-	tcp := startNotFound(t, "--report")
-	socket := shortDir(t) + "/s"
-	unix := startNotFound(t, "--report", "--admin=unix/"+socket)
-	wantNoListener(t, unix.admin) // but at the socket
+	s := startNotFound(t, "--report")
+	admin := "unix/" + s.socket
 	const (
 		why        = ", something answers already, such as another Caddy; use another address, as in "
 		otherAdmin = why + "--admin localhost:2020 or --admin unix//run/not-found.sock"
 	)
 	for flag, want := range map[string]string{
-		"--report":                         "admin: at " + tcp.admin + otherAdmin, // the default
-		"--admin=unix/" + socket + "|0220": "admin: at unix/" + socket + "|0220" + otherAdmin,
-		"--listen=tcp/" + tcp.addr:         "listen: at tcp/" + tcp.addr + why + "--listen :8081",
+		"--report":                   "admin: at " + admin + otherAdmin, // the default
+		"--admin=" + admin + "|0220": "admin: at " + admin + "|0220" + otherAdmin,
+		"--listen=tcp/" + s.addr:     "listen: at tcp/" + s.addr + why + "--listen :8081",
 	} {
 		cmd := command(t, "not-found", "--listen=127.0.0.1:0", "--report", flag)
-		cmd.Env = append(cmd.Env, "CADDY_ADMIN="+tcp.admin)
+		cmd.Env = append(cmd.Env, "CADDY_ADMIN="+admin)
 		fails(t, cmd, want)
 	}
 
-	getPage(t, unix.Client, "http://a.test/second")
-	wantReported(t, "unix/"+socket, "1 404 since ", " a.test/second\n")
-	if err := unix.cmd.Process.Kill(); err != nil { // which leaves the socket behind
+	getPage(t, s.Client, "http://a.test/first")
+	wantReported(t, s, "1 404 since ", " a.test/first\n")
+	if err := s.cmd.Process.Kill(); err != nil { // which leaves the socket behind
 		t.Fatal(err)
 	}
-	_ = unix.cmd.Wait()
-	if _, err := os.Stat(socket); err != nil {
+	_ = s.cmd.Wait()
+	if _, err := os.Stat(s.socket); err != nil {
 		t.Fatal(err)
 	}
-	again := startNotFound(t, "--report", "--admin=unix/"+socket)
-	getPage(t, again.Client, "http://a.test/third")
-	wantReported(t, "unix/"+socket, "1 404 since ", " a.test/third\n")
+	again := startNotFound(t, "--report", "--admin="+admin)
+	getPage(t, again.Client, "http://a.test/second")
+	wantReported(t, s, "1 404 since ", " a.test/second\n")
 }
 
 // shortDir returns a new folder, whose path is short enough for that of a socket.
@@ -330,10 +329,10 @@ func TestUpstreamOfTheExamples(t *testing.T) {
 	if args == nil {
 		t.Fatal("the command is missing")
 	}
-	addr := "127.0.0.1:" + testcaddy.FreePort(t)
+	listener, addr := testcaddy.Listen(t)
 	status, header, body := args[1], args[2], args[3]
-	startLogging(t, command(t, "respond", "--listen", addr, "--status", status, "--header", header, body))
-	awaitListener(t, "the upstream", addr)
+	upstream := command(t, "respond", "--listen", "fd/3", "--status", status, "--header", header, body)
+	startLogging(t, upstream, listener)
 	res := testcaddy.HTTP11(t, addr).Get(t, "http://a.test/x")
 	res.Want(t, http.StatusNotFound, "<h1>Nothing here</h1>")
 	res.WantHeader(t, "Content-Type", "text/html")

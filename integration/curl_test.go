@@ -16,15 +16,17 @@ import (
 // TestDocumentedCurlStartsOver runs the curl line of docs/report.md.
 func TestDocumentedCurlStartsOver(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^curl .*-X DELETE.*$`).FindString(readFile(t, "../docs/report.md"))
-	s := startNotFound(t, "--report")
-	s.Get(t, "http://a.test/x")
+	s := startReporting(t, "http://a.test:0 {\nnot_found {\nreport\n}\n}")
+	s.miss(t, "GET", "http://a.test/x")
 	dir := t.TempDir()
 	here := strings.Replace(line, "localhost:2019", s.admin, 1)
 	shell(t, dir, here)
 	if before := readFile(t, dir+"/before.json"); !strings.Contains(before, `"path":"/x"`) {
 		t.Errorf("%s: got\n%s", line, before)
 	}
-	wantReported(t, s.admin, "0 404s since ", "")
+	if after := s.report(t); after != "" {
+		t.Errorf("%s: then the report has\n%s", line, after)
+	}
 }
 
 // TestDocumentedQuestions runs the lines that ask a binary for its version, and a site as a browser does.

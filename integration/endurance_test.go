@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"flag"
@@ -55,7 +56,6 @@ func startLoad(t *testing.T) *load {
 	// Idle connections keep an old config in memory for the keepalive, and the timers of HTTP/2 keep closed
 	// connections for the server's timeouts, so these are short.
 	site := strings.NewReplacer(
-		"PORT", testcaddy.FreePort(t),
 		"TEMPLATE", testcaddy.TempFile(t, "404.html", template),
 		"BACKEND", testcaddy.Backend(t, loadedBackend),
 	).Replace(`
@@ -67,7 +67,8 @@ func startLoad(t *testing.T) *load {
 		}
 	}
 }
-http://a.test:PORT {
+http://a.test:0 {
+	bind 127.0.0.1
 	header X-Config NAME
 	not_found {
 		context_path /NAME
@@ -94,6 +95,9 @@ http://a.test:PORT {
 		l.configs[i] = testcaddy.Adapt(t, caddyfile)
 	}
 	l.addr = testcaddy.StartConfig(t, l.configs[0]).Addr
+	for i, config := range l.configs { // which keep the first one's port
+		l.configs[i] = bytes.ReplaceAll(config, []byte("127.0.0.1:0"), []byte(l.addr))
+	}
 	return l
 }
 

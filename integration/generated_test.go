@@ -232,9 +232,8 @@ func TestGeneratedSites(t *testing.T) {
 	partly := &place{directives: live}
 	partlyDry := &place{directives: dryFirst + replaceAll, dry: dryRun}
 	places := []*place{without, dry, all, partly, partlyDry}
-	for _, p := range places {
-		p.port = testcaddy.FreePort(t)
-		p.client = testcaddy.HTTP11(t, "127.0.0.1:"+p.port)
+	for i, p := range places {
+		p.port = strconv.Itoa(1 + i)
 	}
 	file := testcaddy.TempFile(t, "file.txt", strings.Repeat("a file ", 100))
 	known := strings.NewReplacer(
@@ -248,14 +247,17 @@ func TestGeneratedSites(t *testing.T) {
 		caddyfile := ""
 		for i := first; i < min(first+sitesOfOneCaddy, *generatedSites); i++ {
 			s := generateSite(*generatedSeed, i)
-			s.without = without.client
 			sites = append(sites, s)
 			for _, p := range places {
 				caddyfile += s.caddyfile(*p)
 			}
 		}
-		testcaddy.StartQuiet(t, known.Replace(caddyfile), "order go before not_found")
+		caddy := testcaddy.StartQuiet(t, known.Replace(caddyfile), "order go before not_found")
+		for _, p := range places {
+			p.client = testcaddy.HTTP11(t, caddy.Addrs[p.port])
+		}
 		for _, s := range sites {
+			s.without = without.client
 			for range 6 {
 				e := exchange{method: s.of(grammar["method"]), path: s.of(grammar["path"])}
 				if e.method == http.MethodPost {

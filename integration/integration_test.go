@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -24,18 +23,6 @@ func TestMain(m *testing.M) {
 }
 
 const runsAsCaddy = "NOT_FOUND_TEST_RUNS_AS_CADDY"
-
-// awaitListener waits until a program that the test started listens.
-func awaitListener(t *testing.T, program, addr string) {
-	t.Helper()
-	eventually(t, program+" listens at "+addr, func() bool {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-}
 
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, is func() bool) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -142,9 +143,9 @@ func startPrometheus(t *testing.T, addr string) prometheus {
 	file := testcaddy.TempFile(t, "prometheus.yml", config)
 	dir := filepath.Dir(file)
 	writeFile(t, dir+"/rules.yml", alerts)
-	listen := "127.0.0.1:" + testcaddy.FreePort(t)
-	startProgram(t, "prometheus", "--config.file="+file, "--storage.tsdb.path="+dir+"/data",
-		"--web.listen-address="+listen, "--log.level=warn")
+	log := startLogging(t, exec.CommandContext(t.Context(), "prometheus", "--config.file="+file,
+		"--storage.tsdb.path="+dir+"/data", "--web.listen-address=127.0.0.1:0"))
+	listen := awaitLog(t, log, `msg="Listening on" address=(\S+)`)
 	eventually(t, "prometheus is ready", func() bool {
 		res, err := http.Get("http://" + listen + "/-/ready")
 		if err == nil {

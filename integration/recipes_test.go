@@ -268,11 +268,10 @@ func decode(t *testing.T, content []byte, into any) {
 func stage(t *testing.T, caddyfile string, down []string) *staged {
 	t.Helper()
 	s := &staged{
-		logs:      testcaddy.NewLogs(t),
-		folders:   t.TempDir(),
-		listeners: make(map[string]string),
-		standIns:  make(map[string]string),
-		down:      down,
+		logs:     testcaddy.NewLogs(t),
+		folders:  t.TempDir(),
+		standIns: make(map[string]string),
+		down:     down,
 	}
 	var config map[string]any
 	base := testcaddy.Caddyfile("", "log default {\n"+s.logs.Output+"\n}")
@@ -287,7 +286,7 @@ func stage(t *testing.T, caddyfile string, down []string) *staged {
 		t.Fatal(err)
 	}
 	report.Missed.Take()
-	testcaddy.StartConfig(t, encoded)
+	s.listeners = testcaddy.StartConfig(t, encoded).Addrs
 	s.client = testcaddy.HTTP11(t, "")
 	s.client.HTTP.Transport.(*http.Transport).DialContext = s.dial
 	return s
@@ -315,8 +314,7 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 		delete(object, "tls_connection_policies")
 		object["automatic_https"] = map[string]any{"disable": true}
 		_, port, _ := net.SplitHostPort(listen[0].(string))
-		s.listeners[port] = "127.0.0.1:" + testcaddy.FreePort(t)
-		listen[0] = s.listeners[port]
+		listen[0] = "free/127.0.0.1:" + port
 	}
 	root, _ := object["root"].(string)
 	if filepath.IsAbs(root) {
@@ -372,7 +370,7 @@ func (s *staged) standIn(t *testing.T, upstream string, isFastCGI bool) (addr st
 	case isFastCGI:
 		addr = testcaddy.FastCGI(t, standIn("php"))
 	case slices.Contains(s.down, port):
-		addr = "127.0.0.1:" + testcaddy.FreePort(t)
+		addr = "unix/" + s.folders + "/down"
 	default:
 		addr = testcaddy.Backend(t, standIn(port))
 	}

@@ -44,7 +44,7 @@ func TestReloadWithTemplates(t *testing.T) {
 		return page.Content == "<p>mended"
 	})
 	taken := testcaddy.AcceptTCP(t, func(net.Conn) {})
-	err := caddy.Load(config("http://"+taken+" {\nimport page\n}"), true)
+	err := caddy.Load(config("http://"+taken+" {\nbind 127.0.0.1\nimport page\n}"), true)
 	if err == nil || !strings.Contains(err.Error(), "bind: ") {
 		t.Errorf("got the error %v, want that the port is taken", err)
 	}

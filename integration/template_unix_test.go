@@ -26,14 +26,14 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	if err := os.Chmod(dir+"/unreadable", 0); err != nil {
 		t.Fatal(err)
 	}
-	addr := "127.0.0.1:" + testcaddy.FreePort(t)
+	listener, addr := testcaddy.Listen(t)
 	whys := map[string]string{
 		"missing":    "; for the built-in page to begin with, run caddy not-found export-template html",
 		"broken":     "can't evaluate field Uri",
 		"unreadable": "permission denied",
 		"good":       "",
 	}
-	site := "http://" + addr + " {\n"
+	site := "http://" + addr + " {\nbind fd/3\n"
 	for file := range whys {
 		site += "handle /" + file + " {\nnot_found {\ntemplate " + dir + "/" + file + "\n}\n}\n"
 	}
@@ -45,8 +45,7 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 		t.Errorf("caddy validate: got the exit code %d and\n%s", code, stderr)
 	}
 
-	log := startLogging(t, unprivileged(commandIn(t, dir, "run")))
-	awaitListener(t, "Caddy", addr)
+	log := startLogging(t, unprivileged(commandIn(t, dir, "run")), listener)
 	client := testcaddy.HTTP11(t, addr)
 	hasTemplate := func(file string) bool {
 		page := client.Get(t, "http://"+addr+"/"+file, "Accept: text/html")

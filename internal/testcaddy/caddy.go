@@ -6,7 +6,7 @@
 //	}`)
 //	s.Get(t, "http://a.test/x").WantPage(t, "GET", "http://a.test/x", "")
 //
-// Caddy listens on the loopback interface, on free ports, and stops when the test ends. A process
+// Caddy listens on the loopback interface, at ports that the system chooses, and stops when the test ends. A process
 // runs one Caddy at a time, so tests that start one cannot run in parallel. Their subtests can.
 //
 // The package registers Caddy's standard modules and one more, which lets a test handle requests ([Directive]). It
@@ -15,9 +15,11 @@
 package testcaddy
 
 import (
-	"crypto/tls"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,12 +40,13 @@ const (
 // Server is a running Caddy. As a client, it speaks HTTP/1.1 in clear text.
 type Server struct {
 	*Client
-	Addr string // the first listener's
-	Logs *Logs  // nil if Caddy was started without them
+	Addr  string            // of the sites at the port 0, or of any others
+	Addrs map[string]string // by the ports in the config
+	Logs  *Logs             // nil if Caddy was started without them
 }
 
-// Start runs a Caddy with the given sites until the test ends. Their addresses have the port 0, as in
-// http://a.test:0. The options are global options of the Caddyfile.
+// Start runs a Caddy with the given sites until the test ends. The port in a site's address, as in http://a.test:0,
+// only tells it from others: Caddy listens at another one. The options are global options of the Caddyfile.
 func Start(t testing.TB, sites string, options ...string) *Server {
 	t.Helper()
 	logs := NewLogs(t)
@@ -77,6 +80,19 @@ func StartSites(t testing.TB, preamble string, sites map[string]string) (*Server
 	return Start(t, caddyfile), hosts
 }
 
+// The network free is TCP, and UDP for HTTP/3, at a port that the system chooses, whatever the address says.
+func init() {
+	listen := func(ctx context.Context, _, host, _ string, _ uint, config net.ListenConfig) (any, error) {
+		return config.Listen(ctx, "tcp", host+":0")
+	}
+	listenPacket := func(ctx context.Context, _, host, _ string, _ uint, config net.ListenConfig) (any, error) {
+		return config.ListenPacket(ctx, "udp", host+":0")
+	}
+	caddy.RegisterNetwork("free", listen)
+	caddy.RegisterNetwork("freeudp", listenPacket)
+	caddyhttp.RegisterNetworkHTTP3("free", "freeudp")
+}
+
 // StartConfig runs a Caddy with a config in JSON until the test ends.
 func StartConfig(t testing.TB, config []byte) *Server {
 	t.Helper()
@@ -90,20 +106,48 @@ func StartConfig(t testing.TB, config []byte) *Server {
 	return s
 }
 
-// Reload has Caddy run another config, in JSON. Where the port of its listeners is 0, they get other ports.
+// Reload has Caddy run another config, in JSON. The system chooses the ports anew.
 func (s *Server) Reload(t testing.TB, config []byte) {
 	t.Helper()
 	if err := caddy.Load(config, true); err != nil {
 		t.Fatalf("loading the config: %v\n%s", err, config)
 	}
-	s.Addr = listeners(t)[0]
+	app, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Addrs = make(map[string]string)
+	for _, srv := range app.(*caddyhttp.App).Servers {
+		s.Addr = srv.Listeners()[0].Addr().String()
+		_, port, _ := net.SplitHostPort(srv.Listen[0])
+		s.Addrs[port] = s.Addr
+	}
+	s.Addr = cmp.Or(s.Addrs["0"], s.Addr)
 	s.Client = HTTP11(t, s.Addr)
+}
+
+// Listen returns a listener that a Caddy can have, as fd/3 or another number, and its address. Clients may connect at
+// once: their connections wait for Caddy.
+func Listen(t testing.TB) (listener *os.File, addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	listener, err = ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return listener, ln.Addr().String()
 }
 
 // Admin returns a global option that turns on the admin API, and its address. Call it before Caddy starts; it stops
 // the API when the test ends.
 func Admin(t testing.TB) (option, addr string) {
 	t.Helper()
+	listener, addr := Listen(t)
 	t.Cleanup(func() {
 		off := []byte(`{"admin":{"disabled":true,"config":{"persist":false}}}`)
 		err := errors.Join(caddy.Load(off, true), caddy.Stop()) // Stop alone does not stop it
@@ -111,8 +155,7 @@ func Admin(t testing.TB) (option, addr string) {
 			t.Errorf("stopping the admin API: %v", err)
 		}
 	})
-	addr = "127.0.0.1:" + FreePort(t)
-	return "admin " + addr, addr
+	return fmt.Sprintf("admin fd/%d {\norigins %s\n}", listener.Fd(), addr), addr
 }
 
 // Caddyfile returns a Caddyfile with the given sites and global options. Nothing of it is stored, and only this
@@ -121,7 +164,7 @@ func Caddyfile(sites string, options ...string) string {
 	return `{
 	admin off
 	persist_config off
-	default_bind 127.0.0.1
+	default_bind free/127.0.0.1
 	auto_https off
 	skip_install_trust
 	storage_clean_interval off
@@ -144,37 +187,6 @@ func AdaptErr(caddyfile string) ([]byte, error) {
 	options := map[string]any{"filename": "Caddyfile"}
 	config, _, err := adapter.Adapt([]byte(caddyfile), options)
 	return config, err
-}
-
-// listeners returns the addresses that the running Caddy listens on.
-func listeners(t testing.TB) (addrs []string) {
-	t.Helper()
-	app, err := caddy.ActiveContext().App("http")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, srv := range app.(*caddyhttp.App).Servers {
-		for _, ln := range srv.Listeners() {
-			addrs = append(addrs, ln.Addr().String())
-		}
-	}
-	if len(addrs) == 0 {
-		t.Fatal("Caddy does not listen anywhere")
-	}
-	return addrs
-}
-
-// awaitTLS waits until Caddy has a certificate for a host. Caddy makes it in the background.
-func awaitTLS(t testing.TB, addr, host string) {
-	t.Helper()
-	config := &tls.Config{ServerName: host, InsecureSkipVerify: true}
-	retry(t, func() error {
-		conn, err := tls.Dial("tcp", addr, config)
-		if err == nil {
-			conn.Close()
-		}
-		return err
-	})
 }
 
 // TempFile writes a file to a new folder, and returns its path.

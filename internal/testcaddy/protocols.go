@@ -7,12 +7,9 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/quic-go/quic-go"
@@ -20,35 +17,46 @@ import (
 )
 
 // StartAllProtocols runs a Caddy with the given sites, by their hosts, in clear text and over TLS, and returns a
-// client for each version of HTTP. The test chooses the port for TLS, because Caddy does not tell which UDP port it
-// has for HTTP/3.
+// client for each version of HTTP.
 func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Client) {
 	t.Helper()
-	port := FreePort(t)
 	var caddyfile bytes.Buffer
 	for host, site := range sites {
 		fmt.Fprintf(&caddyfile, "http://%s:0 {\n%s\n}\n", host, site)
-		fmt.Fprintf(&caddyfile, "https://%s:%s {\ntls internal\n%s\n}\n", host, port, site)
+		fmt.Fprintf(&caddyfile, "https://%s:443 {\ntls internal\n%s\n}\n", host, site)
 	}
 	s := Start(t, caddyfile.String(),
 		"storage file_system "+t.TempDir(), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")
-	addrTLS := "127.0.0.1:" + port
-	for _, addr := range listeners(t) {
-		if addr != addrTLS {
-			s.Addr = addr
-		}
-	}
-	s.Client = HTTP11(t, s.Addr)
+	addrTLS := s.Addrs["443"]
+	addrQUIC := ""
 	for host := range sites {
-		awaitTLS(t, addrTLS, host)
+		addrQUIC = awaitTLS(t, addrTLS, host)
 	}
 	return s, []*Client{
 		Once(s.Addr, "HTTP/1.0"),
 		s.Client,
 		H2C(t, s.Addr),
 		HTTP2(t, addrTLS),
-		HTTP3(t, addrTLS),
+		HTTP3(t, addrQUIC),
 	}
+}
+
+// awaitTLS waits until Caddy has a certificate for a host, which it makes in the background, and returns the address
+// that it names for HTTP/3. It asks for a host that no site has.
+func awaitTLS(t testing.TB, addr, host string) (addrQUIC string) {
+	t.Helper()
+	c := HTTP2(t, addr)
+	c.HTTP.Transport.(*http.Transport).TLSClientConfig.ServerName = host
+	retry(t, func() error {
+		res, err := c.HTTP.Get("https://none.test/")
+		if err == nil {
+			res.Body.Close()
+			_, err = fmt.Sscanf(res.Header.Get("Alt-Svc"), `h3=":%5s`, &addrQUIC)
+			addrQUIC = "127.0.0.1:" + addrQUIC
+		}
+		return err
+	})
+	return addrQUIC
 }
 
 // Once returns a client that speaks HTTP/1.0, or HTTP/1.1 as curl does: it uses a connection once, without Connection:
@@ -116,32 +124,6 @@ func transportTo(t testing.TB, addr string) *http.Transport {
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return transport
-}
-
-var takenPorts sync.Map
-
-// FreePort returns a port that is free for both TCP and UDP, and each one once. It is below those that systems choose
-// themselves, so that no other listener or connection gets it meanwhile.
-func FreePort(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		port := strconv.Itoa(10000 + rand.IntN(6000))
-		tcp, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if err != nil {
-			continue
-		}
-		udp, err := net.ListenPacket("udp", tcp.Addr().String())
-		tcp.Close()
-		if err != nil {
-			continue
-		}
-		udp.Close()
-		if _, isTaken := takenPorts.LoadOrStore(port, true); !isTaken {
-			return port
-		}
-	}
-	t.Fatal("no port is free for both TCP and UDP")
-	return ""
 }
 
 // http1 is a transport with a connection for each request. It speaks HTTP/1.0, too, unlike net/http's.
