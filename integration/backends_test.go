@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -22,7 +23,7 @@ func TestPageOfNginxIsReplaced(t *testing.T) {
 	root := t.TempDir()
 	writeFile(t, root+"/index.html", "the application")
 	const views = "location /app/ {\nerror_page 404 /index.html;\n}\n"
-	addr := startNginx(t, "server {\nlisten ADDR;\nroot "+root+";\n"+views+"}")
+	addr := startNginx(t, "server {\nlisten ADDR;\nroot "+strconv.Quote(root)+";\n"+views+"}")
 	s := testcaddy.Start(t, `
 http://a.test:0 {
 	not_found
@@ -65,7 +66,7 @@ func startErrorService(t *testing.T, proxies string) errorService {
 		"listen 80;", "listen ADDR;",
 		"127.0.0.1:9000", testcaddy.Backend(t, greeter),
 		"127.0.0.1:8081", caddy.Addrs["8081"],
-		"/var/www", t.TempDir(),
+		"/var/www", strconv.Quote(t.TempDir()),
 		"location /files/", rewritten,
 		"$scheme;", "https;")) // as over TLS
 	return errorService{
@@ -155,7 +156,7 @@ func TestDocumentedJqOfAccessLogs(t *testing.T) {
 	s := testcaddy.Start(t, strings.ReplaceAll(`
 (logged) {
 	log {
-		output file DIR/access-{args[0]}.log
+		output file "DIR/access-{args[0]}.log"
 	}
 	log_append not_found {http.not_found.cause}
 	not_found
@@ -183,8 +184,8 @@ func TestDocumentedCrawlFindsBrokenLinks(t *testing.T) {
 	root := t.TempDir()
 	writeFile(t, root+"/index.html", `<a href="/about.html">About</a> <img src="/gone.png">`)
 	writeFile(t, root+"/about.html", `<a href="/gone">Gone</a>`)
-	s := startReporting(t, "http://127.0.0.1:0 {\nnot_found {\nreport\n}\nroot "+root+"\nfile_server\n}")
-	here := strings.NewReplacer("https://www.example.com", "http://"+s.Addr, "/tmp/crawl", t.TempDir())
+	s := startReporting(t, "http://127.0.0.1:0 {\nnot_found {\nreport\n}\nroot "+testcaddy.Quote(root)+"\nfile_server\n}")
+	here := strings.NewReplacer("https://www.example.com", "http://"+s.Addr, "/tmp/crawl", strconv.Quote(t.TempDir()))
 	crawl := regexp.MustCompile(`(?m)^wget .*$`).FindString(readFile(t, "../docs/report.md"))
 	shell(t, root, here.Replace(crawl)+"; test $? = 8") // a page is missing
 	want := strings.ReplaceAll(
@@ -213,7 +214,7 @@ http://replaced.test:0 {
 	reverse_proxy `+application+`
 }`)
 	nginx := testcaddy.HTTP11(t, startNginx(t, `
-	proxy_cache_path `+t.TempDir()+` keys_zone=cache:1m;
+	proxy_cache_path `+strconv.Quote(t.TempDir())+` keys_zone=cache:1m;
 	server {
 		listen ADDR;
 		location / {
@@ -245,16 +246,16 @@ func startNginx(t *testing.T, config string) (addr string) {
 	file := testcaddy.TempFile(t, "nginx.conf", fmt.Sprintf(`
 daemon off;
 user root;
-pid %[1]s/nginx.pid;
-error_log %[1]s/error.log;
+pid "%[1]s/nginx.pid";
+error_log "%[1]s/error.log";
 events {}
 http {
 	access_log off;
-	client_body_temp_path %[1]s/body;
-	proxy_temp_path %[1]s/proxy;
-	fastcgi_temp_path %[1]s/fastcgi;
-	uwsgi_temp_path %[1]s/uwsgi;
-	scgi_temp_path %[1]s/scgi;
+	client_body_temp_path "%[1]s/body";
+	proxy_temp_path "%[1]s/proxy";
+	fastcgi_temp_path "%[1]s/fastcgi";
+	uwsgi_temp_path "%[1]s/uwsgi";
+	scgi_temp_path "%[1]s/scgi";
 	gzip on;
 	gzip_min_length 1;
 	%[2]s

@@ -36,7 +36,7 @@ func TestDocumentedQuestions(t *testing.T) {
 	here := strings.NewReplacer(
 		"sudo ", "",
 		"$(pidof -s caddy)", strconv.Itoa(os.Getpid()),
-		"caddy build-info", command(t).Path+" build-info",
+		"caddy build-info", strconv.Quote(command(t).Path)+" build-info",
 		"https://www.example.com/", "http://"+s.Addr+"/",
 		"<address>", "http://"+s.Addr+"/x",
 	)

@@ -51,12 +51,12 @@ type load struct {
 
 func startLoad(t *testing.T) *load {
 	l := &load{log: testcaddy.TempFile(t, "log", "")}
-	toFile := "output file " + l.log + " {\nroll_disabled\n}\n"
+	toFile := "output file " + testcaddy.Quote(l.log) + " {\nroll_disabled\n}\n"
 	template := fmt.Sprintf(templatePage, "{{.Heading}}", "{{.URI}}")
 	// Idle connections keep an old config in memory for the keepalive, and the timers of HTTP/2 keep closed
 	// connections for the server's timeouts, so these are short.
 	site := strings.NewReplacer(
-		"TEMPLATE", testcaddy.TempFile(t, "404.html", template),
+		"TEMPLATE", testcaddy.Quote(testcaddy.TempFile(t, "404.html", template)),
 		"BACKEND", testcaddy.Backend(t, loadedBackend),
 	).Replace(`
 (proxy) {

@@ -238,7 +238,7 @@ func TestGeneratedSites(t *testing.T) {
 	file := testcaddy.TempFile(t, "file.txt", strings.Repeat("a file ", 100))
 	known := strings.NewReplacer(
 		"BACKEND", testcaddy.Backend(t, generatedBackend),
-		"ROOT", filepath.Dir(file),
+		"ROOT", testcaddy.Quote(filepath.Dir(file)),
 		"SILENT", testcaddy.Directive(t, silent),
 	)
 	const sitesOfOneCaddy = 200

@@ -26,7 +26,7 @@ func TestHostileRequestGetsAPageLikeAnyOther(t *testing.T) {
 <p>STATUS: {{.Status}}
 <p>MESSAGE: {{.Message}}
 <p>{{.Placeholder "http.request.uri.query.x"}} {{.Footer}}`)
-	s := testcaddy.Start(t, strings.NewReplacer("FED", fed, "FILE", file).Replace(`
+	s := testcaddy.Start(t, strings.NewReplacer("FED", fed, "FILE", testcaddy.Quote(file)).Replace(`
 (fed) {
 	not_found {
 		context_path FED
@@ -119,7 +119,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 		"default order":            "TEMPLATES\n" + fed,
 		"default order, a message": "TEMPLATES\nnot_found {\nmessage EVIL\n}",
 		"in handle_errors":         "error 404\nhandle_errors {\nTEMPLATES\n" + fed + "}",
-		"a template":               "TEMPLATES\nnot_found {\ntemplate " + template + "\n}",
+		"a template":               "TEMPLATES\nnot_found {\ntemplate " + testcaddy.Quote(template) + "\n}",
 
 		// templates executes these pages, but the client's parts, the address and the message, have no braces
 		"after templates":                      "route {\nTEMPLATES\n" + noFed + "}",
@@ -132,7 +132,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 	}
 	filled := strings.NewReplacer(
 		"EVIL", "{http.request.header.X-Evil}",
-		"TEMPLATES", "templates {\nroot "+root+"\n}",
+		"TEMPLATES", "templates {\nroot "+testcaddy.Quote(root)+"\n}",
 	)
 	for name, site := range sites {
 		sites[name] = "vars secret " + secret + "\n" + filled.Replace(site)

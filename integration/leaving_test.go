@@ -35,7 +35,7 @@ func TestClientsThatLeaveAtOnceCostNothing(t *testing.T) {
 	template := "<h1>{{.Heading}}</h1>" + strings.Repeat("x", 100_000)
 	file := testcaddy.TempFile(t, "404.html", template)
 	s, clients := testcaddy.StartAllProtocols(t, map[string]string{
-		"a.test": "log\nnot_found {\ntemplate " + file + "\n}\nreverse_proxy " + app,
+		"a.test": "log\nnot_found {\ntemplate " + testcaddy.Quote(file) + "\n}\nreverse_proxy " + app,
 	})
 	clients = append(clients, testcaddy.Once(s.Addr, "HTTP/1.1"))
 	for _, c := range clients {

@@ -46,7 +46,7 @@ func silent(w http.ResponseWriter, _ *http.Request, _ caddyhttp.Handler) error {
 // TestAnswersWhenNothingElseDoes has nothing answer, a 404 error and a 404 response, with the handlers that may hide
 // which of them it is.
 func TestAnswersWhenNothingElseDoes(t *testing.T) {
-	root := "root " + t.TempDir() + "\n"
+	root := "root " + testcaddy.Quote(t.TempDir()) + "\n"
 	app := "reverse_proxy " + testcaddy.Backend(t, application)
 	buffers := "encode\n" + interceptNone + "templates\n"
 	for name, site := range map[string]string{

@@ -17,7 +17,7 @@ func TestTemplate(t *testing.T) {
 	const name = `{{.Placeholder "http.request.header.X-Name"}}`
 	template := strings.ReplaceAll(lines+"<p>NAME"+script+fails, "NAME", name)
 	file := testcaddy.TempFile(t, "404.html", template)
-	s := startSite(t, "not_found {\ntemplate "+file+"\ncontext_path /app\n}")
+	s := startSite(t, "not_found {\ntemplate "+testcaddy.Quote(file)+"\ncontext_path /app\n}")
 
 	const hostile = `<b>"'& {{.URI}}`
 	res := s.Get(t, "http://a.test/x?y&z", "Accept: text/html", "X-Name: "+hostile)

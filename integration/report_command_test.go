@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,11 +29,12 @@ func TestReportCommand(t *testing.T) {
 	for flags, rows := range map[string]int{
 		"":                                   20, // at the default address
 		"--limit=0 --address=tcp/" + s.admin: 30,
-		"-c " + config + " -a caddyfile --link=none -n 1": 1,
-		"--why=error --address=" + s.admin:                0,
-		"--host=b.test --address=" + s.admin:              0,
+		"-c Caddyfile -a caddyfile --link=none -n 1": 1,
+		"--why=error --address=" + s.admin:           0,
+		"--host=b.test --address=" + s.admin:         0,
 	} {
 		cmd := reportCommand(t, strings.Fields(flags)...)
+		cmd.Dir = filepath.Dir(config)
 		if flags == "" {
 			cmd.Env = append(cmd.Env, "CADDY_ADMIN="+s.admin)
 		}

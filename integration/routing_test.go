@@ -152,7 +152,7 @@ func TestInErrorRoutes(t *testing.T) {
 	const none = "not_found {\nreplace none\n}\n"
 	const intercepted = "intercept {\nhandle_response {\nnot_found\n}\n}\n"
 	file := testcaddy.TempFile(t, "page", "a page")
-	page := "root " + filepath.Dir(file) + "\nrewrite /page\nfile_server {\nstatus 404\n}"
+	page := "root " + testcaddy.Quote(filepath.Dir(file)) + "\nrewrite /page\nfile_server {\nstatus 404\n}"
 	for name, tt := range map[string]struct {
 		routes string // of handle_errors
 		of404  string // what they answer for a 404; none: the page

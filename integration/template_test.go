@@ -16,7 +16,7 @@ import (
 func TestReloadWithTemplates(t *testing.T) {
 	shared := testcaddy.TempFile(t, "404.html", "{{.Uri}}")
 	logs := testcaddy.NewLogs(t)
-	sites := "(page) {\nnot_found {\ntemplate " + shared + "\n}\n}\n"
+	sites := "(page) {\nnot_found {\ntemplate " + testcaddy.Quote(shared) + "\n}\n}\n"
 	for i := range 40 {
 		sites += fmt.Sprintf("http://site%d.test:0 {\nimport page\n}\n", i)
 	}

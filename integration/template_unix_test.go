@@ -35,7 +35,7 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	}
 	site := "http://" + addr + " {\nbind fd/3\n"
 	for file := range whys {
-		site += "handle /" + file + " {\nnot_found {\ntemplate " + dir + "/" + file + "\n}\n}\n"
+		site += "handle /" + file + " {\nnot_found {\ntemplate " + testcaddy.Quote(dir+"/"+file) + "\n}\n}\n"
 	}
 	writeFile(t, dir+"/Caddyfile", testcaddy.Caddyfile(site+"}"))
 

@@ -36,7 +36,7 @@ func TestResponsesThatAreNotReplacedPass(t *testing.T) {
 	site := strings.NewReplacer(
 		"APP", testcaddy.Backend(t, application),
 		"H2C", "h2c://"+testcaddy.H2CBackend(t, application),
-		"ROOT", filepath.Dir(file),
+		"ROOT", testcaddy.Quote(filepath.Dir(file)),
 	).Replace(`
 	handle_path /encoded/* {
 		encode

@@ -189,6 +189,9 @@ func AdaptErr(caddyfile string) ([]byte, error) {
 	return config, err
 }
 
+// Quote returns a path as it has to be written in a Caddyfile.
+func Quote(path string) string { return "`" + path + "`" }
+
 // TempFile writes a file to a new folder, and returns its path.
 func TempFile(t testing.TB, name, content string) (path string) {
 	t.Helper()

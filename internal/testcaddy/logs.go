@@ -27,7 +27,7 @@ func (e Entry) Host() string {
 // NewLogs returns logs that a Caddyfile can have Caddy write to, until the test ends.
 func NewLogs(t testing.TB) *Logs {
 	file := TempFile(t, "log", "")
-	return &Logs{"output file " + file + " {\nroll_disabled\n}", file}
+	return &Logs{"output file " + Quote(file) + " {\nroll_disabled\n}", file}
 }
 
 // Select returns the entries so far for which a function returns true.

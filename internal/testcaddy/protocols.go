@@ -26,7 +26,7 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 		fmt.Fprintf(&caddyfile, "https://%s:443 {\ntls internal\n%s\n}\n", host, site)
 	}
 	s := Start(t, caddyfile.String(),
-		"storage file_system "+t.TempDir(), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")
+		"storage file_system "+Quote(t.TempDir()), "auto_https disable_redirects", "servers {\nprotocols h1 h2 h2c h3\n}")
 	addrTLS := s.Addrs["443"]
 	addrQUIC := ""
 	for host := range sites {
