@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -19,7 +20,23 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
+	if err := checkOpenFiles(); err != nil {
+		fmt.Fprintln(os.Stderr, "the tests need 1,000 open files at once; raise ulimit -n:", err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
+}
+
+// checkOpenFiles opens as many files as the tests do. Without them, Caddy would wait for a connection to be closed.
+func checkOpenFiles() error {
+	for range 1000 {
+		file, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	return nil
 }
 
 const runsAsCaddy = "NOT_FOUND_TEST_RUNS_AS_CADDY"
