@@ -60,6 +60,8 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 		}
 		_ = os.Remove(dir + "/" + file) // or the new one would be as unreadable
 		writeFile(t, dir+"/"+file, "<p>"+file)
+	}
+	for file := range whys {
 		eventually(t, file+" is mended", func() bool { return hasTemplate(file) })
 	}
 }

@@ -109,16 +109,22 @@ func TestFlagsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestConfigOfTheCommand trusts proxies by range and by name, and listens where Caddy would turn on automatic HTTPS.
+// TestConfigOfTheCommand trusts proxies by range and by name, and listens where Caddy would turn on automatic HTTPS. A
+// client that stalls has the 10 seconds of the help text, and 5 once the server has to stop.
 func TestConfigOfTheCommand(t *testing.T) {
 	config, _, err := configOf("--listen=127.0.0.1:443", "--trusted-proxies=203.0.113.0/24,private_ranges")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `"trusted_proxies":{"ranges":["203.0.113.0/24","192.168.0.0/16",`
 	got := string(config.AppsRaw["http"])
-	if !strings.Contains(got, want) {
-		t.Errorf("got the app %s, want %s in it", got, want)
+	for _, want := range []string{
+		`"trusted_proxies":{"ranges":["203.0.113.0/24","192.168.0.0/16",`,
+		`"read_timeout":10000000000,"read_header_timeout":10000000000,`,
+		`"grace_period":5000000000,`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got the app %s, want %s in it", got, want)
+		}
 	}
 	ctx, err := caddy.ProvisionContext(config)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -183,11 +184,16 @@ func TestHeldBodyIsDrainedWithinLimits(t *testing.T) {
 		t.Errorf("past the limit, got the error %v", err)
 	}
 
-	late := heldWriter()
-	late.heldResponse.deadline = time.Now()
-	if _, err := late.Write(piece[:1]); err != ErrReplaced {
-		t.Errorf("past the deadline, got the error %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		late := heldWriter()
+		time.Sleep(2 * time.Second)
+		_, inTime := late.Write(piece[:1])
+		time.Sleep(1)
+		_, err := late.Write(piece[:1])
+		if inTime != nil || err != ErrReplaced {
+			t.Errorf("at the deadline, got the error %v, and past it %v", inTime, err)
+		}
+	})
 }
 
 // securing marks cookies as Secure when the header is sent, as a deferred operation of Caddy's header handler does.
