@@ -45,22 +45,33 @@ func startQuickstart(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(exited)
+	}()
 	t.Cleanup(func() {
-		_ = cmd.Wait() // the context has killed it by now
+		<-exited // the context has killed it by now
 		if t.Failed() {
 			t.Log(output.String())
 		}
 	})
 	for range 600 {
-		res, err := http.Get(site)
+		res, err := client.Get(site)
 		if err == nil {
 			res.Body.Close()
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-exited:
+			t.Fatal("the quickstart has ended")
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	t.Fatal("the quickstart does not answer")
 }
+
+var client = &http.Client{Timeout: 10 * time.Second}
 
 // sites returns the Caddyfile. The document's two sites get the ports 8083 and 8084. The site at 8085 has a policy that
 // blocks the page's style.
@@ -131,7 +142,7 @@ func (s *seen) notice(event any) {
 func look(t *testing.T, url string, v view) seen {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(30*time.Second),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	defer cancel()
@@ -199,7 +210,7 @@ func wantAccessible(t *testing.T, result string) {
 
 func textPage(t *testing.T, url string) string {
 	t.Helper()
-	res, err := http.Get(url)
+	res, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
