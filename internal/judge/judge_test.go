@@ -3,9 +3,11 @@ package judge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +34,17 @@ type situation struct {
 
 	handled     error // the request is in the error route of this error
 	isUnhandled bool  // it has reached the end of the chain
+}
+
+// String names the fields that are set.
+func (e exchange) String() string {
+	var fields []string
+	for field, value := range reflect.ValueOf(e).Fields() {
+		if !value.IsZero() {
+			fields = append(fields, fmt.Sprintf("%s: %v", field.Name, value))
+		}
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
 }
 
 // keepMarked has two matchers, the second of which matches a marked response.
@@ -102,11 +115,11 @@ func want404(t *testing.T, j *Judge, s situation, want response.Verdict) {
 }
 
 // wantReason checks why a 404 response passes. If the reason is empty, the page takes its place.
-func wantReason(t *testing.T, j *Judge, what any, want string) {
+func wantReason(t *testing.T, j *Judge, what any, mode, want string) {
 	t.Helper()
 	got := j.Reason().String()
 	if isPage := want == ""; got != want || j.isHeld != isPage {
-		t.Errorf("%+v, %+v: got the reason %q, held: %v, want %q", what, j.options, got, j.isHeld, want)
+		t.Errorf("%v, mode %q: got the reason %q, held: %v, want %q", what, mode, got, j.isHeld, want)
 	}
 }
 
@@ -212,7 +225,7 @@ func TestReasons(t *testing.T) {
 		for _, s := range tt.situations {
 			for _, mode := range []string{Pages, Browsers, All, None, dryRun} {
 				j := s.judgeIn(t, mode)
-				wantReason(t, j, s, tt.reasons[mode])
+				wantReason(t, j, s, mode, tt.reasons[mode])
 			}
 		}
 	}
@@ -241,7 +254,7 @@ func TestJSONPassesWhateverItsLabel(t *testing.T) {
 			}
 			j := s.judgeIn(t, mode)
 			passes := j.Body([]byte(body), s.header())
-			wantReason(t, j, body, want)
+			wantReason(t, j, body, mode, want)
 			if passes != (want != "") || j.IsForProgram() != isJSON {
 				t.Errorf("%q, %s: it passes: %v, for a program: %v", body, mode, passes, j.IsForProgram())
 			}

@@ -19,7 +19,8 @@ type Client struct {
 	HTTP   *http.Client
 }
 
-// Get sends a GET request and reads the response. Fields are header fields, as in "Accept: text/html".
+// Get sends a GET request and reads the response. Fields are header fields, as in "Accept: text/html". Without that
+// one, the client accepts anything, as curl does.
 func (c *Client) Get(t testing.TB, url string, fields ...string) Response {
 	t.Helper()
 	return c.Do(t, http.MethodGet, url, fields...)
@@ -35,6 +36,9 @@ func (c *Client) Do(t testing.TB, method, url string, fields ...string) Response
 	for _, field := range fields {
 		name, value, _ := strings.Cut(field, ":")
 		req.Header.Add(name, strings.TrimSpace(value))
+	}
+	if req.Header["Accept"] == nil {
+		req.Header.Set("Accept", "*/*")
 	}
 	return c.Send(t, req)
 }
