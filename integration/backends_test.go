@@ -172,7 +172,7 @@ http://b.test:0 {
 	s.Get(t, "http://a.test/x", "Referer: http://c.test/")
 	s.Get(t, "http://a.test/fine")
 	s.Get(t, "http://b.test/z")
-	eventually(t, "jq counts the pages of both", func() bool {
+	eventually(t, "page of each site in its log", func() bool {
 		got := strings.Fields(documented(t, dir, "../docs/report.md", "cat access-"))
 		return slices.Equal(got, []string{"2", "a.test/x", "http://c.test/", "1", "b.test/z"})
 	})

@@ -41,12 +41,12 @@ func checkOpenFiles() error {
 
 const runsAsCaddy = "NOT_FOUND_TEST_RUNS_AS_CADDY"
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
+// eventually waits until something has come.
+func eventually(t *testing.T, what string, hasCome func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !hasCome(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 20 seconds, but it is false that %s", what)
+			t.Fatalf("in 10 seconds, there came no %s", what)
 		}
 	}
 }

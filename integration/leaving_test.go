@@ -76,7 +76,7 @@ func TestClientThatLeavesBeforeThePage(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	s, clients := testcaddy.StartAllProtocols(t, map[string]string{
-		"a.test":       "not_found\n" + stalls,
+		"a.test":       "log\nnot_found\n" + stalls,
 		"metrics.test": "metrics",
 	})
 	for _, c := range clients {
@@ -99,10 +99,11 @@ func TestClientThatLeavesBeforeThePage(t *testing.T) {
 	}
 
 	counted := fmt.Sprintf("{cause=\"response\",link=\"none\"} %d\n", len(clients))
-	eventually(t, "every page is counted", func() bool {
-		metrics := s.Get(t, "http://metrics.test/")
-		return strings.Contains(metrics.Content, "caddy_not_found_pages_total"+counted)
-	})
+	s.Logs.WaitForHost(t, "handled request", "a.test", len(clients))
+	metrics := s.Get(t, "http://metrics.test/").Content
+	if !strings.Contains(metrics, "caddy_not_found_pages_total"+counted) {
+		t.Errorf("not every page is counted:\n%s", metrics)
+	}
 }
 
 // TestHandlerThatAnswersEarlyReadsTheWholeUpload has a handler begin its answer before it reads an upload. A page that

@@ -176,7 +176,7 @@ func TestTracesHaveTheCause(t *testing.T) {
 	}
 	not_found`)
 	s.Get(t, "http://a.test/unanswered")
-	eventually(t, "a span has the cause", func() bool {
+	eventually(t, "span with the cause", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Contains(spans.String(), "\n\x05cause\x12\x0c\n\x0aunanswered") // as protobuf has it

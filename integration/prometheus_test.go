@@ -62,7 +62,7 @@ http://127.0.0.1:0 {
 		}
 	}
 	now := p.awaitPages(t, 382)
-	eventually(t, "all alerts are true", func() bool {
+	eventually(t, "alert of each kind", func() bool {
 		return p.query(t, trueAlerts, "") == "BackendNotFound 1, OwnBrokenLinks 1, UnansweredJump 1"
 	})
 
@@ -146,7 +146,7 @@ func startPrometheus(t *testing.T, addr string) prometheus {
 	log := startLogging(t, exec.CommandContext(t.Context(), "prometheus", "--config.file="+file,
 		"--storage.tsdb.path="+dir+"/data", "--web.listen-address=127.0.0.1:0"))
 	listen := awaitLog(t, log, `msg="Listening on" address=(\S+)`)
-	eventually(t, "prometheus is ready", func() bool {
+	eventually(t, "answer of Prometheus", func() bool {
 		res, err := http.Get("http://" + listen + "/-/ready")
 		if err == nil {
 			res.Body.Close()
@@ -163,7 +163,7 @@ const trueAlerts = `count by (alertname) (ALERTS{alertstate="pending"})`
 func (p prometheus) awaitPages(t *testing.T, pages int) (when string) {
 	t.Helper()
 	const expr = "max(timestamp(caddy_not_found_pages_total)) and sum(caddy_not_found_pages_total) == %d"
-	eventually(t, fmt.Sprintf("Prometheus has %d pages", pages), func() bool {
+	eventually(t, fmt.Sprintf("sample with %d pages", pages), func() bool {
 		when = p.query(t, fmt.Sprintf(expr, pages), "")
 		return when != ""
 	})

@@ -449,7 +449,7 @@ func (s *staged) ask(t *testing.T, method, url string, header http.Header) testc
 
 // report returns what was counted, once it is what it has to be, or nothing more comes.
 func (s *staged) report(want string) (got string) {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(3 * time.Second)
 	for ; got != want && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		counted, _ := report.Missed.Snapshot()
 		var lines []string

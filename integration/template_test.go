@@ -39,7 +39,7 @@ func TestReloadWithTemplates(t *testing.T) {
 
 	// the template is mended; a reload fails after sites have taken it
 	writeFile(t, shared, "<p>mended")
-	eventually(t, "the template is mended", func() bool {
+	eventually(t, "page of the mended template", func() bool {
 		page := s.Get(t, "http://site7.test/x", "Accept: text/html")
 		return page.Content == "<p>mended"
 	})

@@ -62,7 +62,7 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 		writeFile(t, dir+"/"+file, "<p>"+file)
 	}
 	for file := range whys {
-		eventually(t, file+" is mended", func() bool { return hasTemplate(file) })
+		eventually(t, "page of the mended template "+file, func() bool { return hasTemplate(file) })
 	}
 }
 
