@@ -62,13 +62,12 @@ func TestCatchAllNeedsNoOtherCertificate(t *testing.T) {
 		t.Fatal("the example has no global options")
 	}
 	storage := t.TempDir()
-	port := testcaddy.FreePort(t)
-	options := testcaddy.Caddyfile("", "local_certs", "storage file_system "+storage, "log default {\noutput discard\n}",
-		"https_port "+port, "http_port "+testcaddy.FreePort(t))
+	options := testcaddy.Caddyfile("", "local_certs", "storage file_system "+testcaddy.Quote(storage),
+		"log default {\noutput discard\n}")
 	options = strings.TrimSuffix(options, "}\n")
-	testcaddy.StartConfig(t, testcaddy.Adapt(t, options+example))
+	s := testcaddy.StartConfig(t, testcaddy.Adapt(t, options+example))
 
-	client := testcaddy.HTTP2(t, "127.0.0.1:"+port)
+	client := testcaddy.HTTP2(t, s.Addrs["443"])
 	eventually(t, "there is a certificate", func() bool {
 		res, err := client.HTTP.Get("https://www.example.com/")
 		if err == nil {

@@ -81,10 +81,10 @@ func TestPagesOfSites(t *testing.T) {
 	site("a", "json", `{"site": "a"}`)
 	site("b", "html", "<p>b")
 	site("fixed", "html", "<p>fixed")
-	template := "template " + dir + "/fixed/404.html"
+	template := "template " + testcaddy.Quote(dir+"/fixed/404.html")
 	config := func(options string) []byte {
 		return testcaddy.Adapt(t, testcaddy.Caddyfile(`http://*.test:0 {
-			root `+dir+`/{labels.1}
+			root `+testcaddy.Quote(dir+"/{labels.1}")+`
 			map {labels.1} {folder} {
 				b b
 			}
@@ -99,7 +99,7 @@ func TestPagesOfSites(t *testing.T) {
 			}
 			handle /nested/* {
 				not_found {
-					template `+dir+`/{folder}/404.html
+					template `+testcaddy.Quote(dir+"/{folder}/404.html")+`
 				}
 			}
 			handle /fixed/* {
@@ -115,6 +115,9 @@ func TestPagesOfSites(t *testing.T) {
 	s := testcaddy.StartConfig(t, config(""))
 	const page = "<p>a has no {{.URI}}"
 	for url, want := range map[string]string{
+		"http://a.test/unanswered":     page,
+		"http://b.test/unanswered":     "<p>b",
+		"http://c.test/unanswered":     "HTTP ERROR 404",
 		"http://a.test/error":          page,
 		"http://a.test/response":       page,
 		"http://a.test/file":           page,

@@ -37,9 +37,9 @@ type situation struct {
 }
 
 // String names the fields that are set.
-func (e exchange) String() string {
+func (s situation) String() string {
 	var fields []string
-	for field, value := range reflect.ValueOf(e).Fields() {
+	for field, value := range reflect.ValueOf(s).Fields() {
 		if !value.IsZero() {
 			fields = append(fields, fmt.Sprintf("%s: %v", field.Name, value))
 		}

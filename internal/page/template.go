@@ -161,8 +161,8 @@ func (t *fileTemplate) log(logger *zap.Logger) {
 	}
 }
 
-// readAgain reads the file, and uses it if it is valid. It reports whether the text or the error is another than before.
-// Time and size do not tell: after a chmod, the file cannot be read, and has both.
+// readAgain reads the file, and uses it if it is valid. It reports whether the text or the error is another than
+// before. Time and size do not tell: after a chmod, the file cannot be read, and has both.
 func (t *fileTemplate) readAgain() (isNew bool) {
 	t.readAt = time.Now()
 	source, err := t.read()
