@@ -36,8 +36,8 @@ type fileTemplate struct {
 
 	mu     sync.Mutex // held by the request that reads the file
 	config any        // the last one that took the template
-	readAt time.Time  // when the last look was
-	found  string     // the text that it found, and why the file could not be read
+	readAt time.Time  // when the file was read
+	found  string     // its text, and why it could not be read
 	err    error      // why it cannot be used
 }
 
@@ -140,8 +140,8 @@ func (t *fileTemplate) refresh(logger *zap.Logger) {
 	}
 }
 
-// hasChanged loads the file, unless the last look was just now.
-func (t *fileTemplate) readIfDue() bool {
+// readIfDue reads the file again, unless that was just now. It reports whether what it found is new.
+func (t *fileTemplate) readIfDue() (isNew bool) {
 	if time.Since(t.readAt) < pause {
 		return false
 	}
