@@ -48,8 +48,7 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	}
 	hasNoOptions := reflect.DeepEqual(nf, new(Handler))
 	if hasNoOptions && len(args) > 0 && isPageFile(args[0]) {
-		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; "+useTemplate,
-			args[0], args[0][1:])
+		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; %s", args[0], useTemplate)
 	}
 	nf.Group = groupOf(h)
 
@@ -75,8 +74,8 @@ func errArguments(args []string) error {
 	last := args[len(args)-1]
 	hint := fmt.Sprintf(useMatcher, "not path /api/*") // an example
 	switch {
-	case isPageFile("/" + last):
-		hint = fmt.Sprintf(useTemplate, last)
+	case isPageFile("/"+last) || len(args) == 1 && last[0] != '!':
+		hint = useTemplate
 	case strings.HasPrefix(args[0], "/"):
 		hint = fmt.Sprintf(useMatcher, "path "+strings.Join(args, " "))
 	}
@@ -85,8 +84,9 @@ func errArguments(args []string) error {
 
 // What to write instead, as a text that can be pasted.
 const (
-	useTemplate = "for a page of your own, write\nnot_found {\n\ttemplate %s\n}\nin its place"
-	useMatcher  = "name the matcher, and write\n@pages %s\nnot_found @pages\nin its place"
+	useTemplate = "for a page of your own in the site's root, write\nnot_found {\n" +
+		"\ttemplate {vars.root}/404.html\n}\nin its place"
+	useMatcher = "name the matcher, and write\n@pages %s\nnot_found @pages\nin its place"
 )
 
 // groupOf returns the name of a directive's block, for the handlers of which only the first that matches takes effect.

@@ -88,14 +88,16 @@ func (s *siteFile) expand(placeholders Placeholders) (string, error) {
 // maxSize is the size of the longest file that is read, in bytes.
 const maxSize = 1 << 20
 
-// readFile reads a regular file. A named pipe, opened without blocking, holds nobody up.
+// readFile reads a regular file. A named pipe, opened without blocking, holds nobody up. No more is read than the size
+// says, which is 0 for what the kernel makes up, such as the environment in /proc.
 func readFile(body *bytes.Buffer, name string) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	switch info, err := f.Stat(); {
+	info, err := f.Stat()
+	switch {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
@@ -103,6 +105,6 @@ func readFile(body *bytes.Buffer, name string) error {
 	case info.Size() > maxSize:
 		return errors.New("it has more than 1 MiB")
 	}
-	_, err = body.ReadFrom(io.LimitReader(f, maxSize)) // it may have grown
+	_, err = body.ReadFrom(io.LimitReader(f, info.Size()))
 	return err
 }

@@ -249,7 +249,7 @@ func (f *format) validate(page []byte) error {
 	case len(bytes.Trim(page, "\ufeff \t\r\n")) == 0:
 		return errors.New("the page is blank; in a template, write it outside of define")
 	case !utf8.Valid(page):
-		return errors.New("the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two")
+		return errors.New("the page is not in UTF-8; save the file in UTF-8; in a template, slice can cut a character in two")
 	case f.check == nil:
 		return nil
 	}
@@ -374,5 +374,5 @@ var hints = map[string]string{
 	" not defined":         "the fields begin with a dot: " + listOfFields + "; " + plainBraces,
 	"can't evaluate field": "the fields are " + listOfFields + "; within with and range, they begin with $.",
 	"ends in a non-text context": "look for a quote, a tag or a comment that is not closed, a script or style element " +
-		"without its end, or a quote within a regular expression of a script",
+		"without its end, or in a script for --> or a quote within a regular expression",
 }

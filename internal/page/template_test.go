@@ -26,7 +26,7 @@ func TestTemplateIsRefused(t *testing.T) {
 		isShort  = `"host" is a shorthand, which only a Caddyfile has; write {{.Placeholder "full.host"}}`
 		onSample = "trying it on a sample page: template: 404:1:2: executing"
 		hostile  = "trying it on a sample page with quotes and brackets: "
-		notUTF8  = "the page is not in UTF-8; save the file in UTF-8, and mind that slice can cut a character in two"
+		notUTF8  = "the page is not in UTF-8; save the file in UTF-8; in a template, slice can cut a character in two"
 		blank    = "the page is blank; in a template, write it outside of define"
 		noPlace  = "where it is not allowed"
 		braces   = `; plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`
@@ -42,7 +42,7 @@ func TestTemplateIsRefused(t *testing.T) {
 			"<script>`${{x:1}}`</script>":                 `function "x"` + noFunc,
 			"<a href=/s?q=1>{{.URI}}</a>":                 `"=" in unquoted attr: "/s?q=1"` + braces,
 			"<p title='{{.URI}}>":                         quote,
-			`{{.URI}}<script>a()/"/</script>`:             quote + `, a script or style element without its end, or a quote within`,
+			`{{.URI}}<script>a()/"/</script>`:             quote + `, a script or style element without its end, or in a script for --> or a quote within`,
 			`{{.Placeholder "host"}}`:                     isShort,
 			"{{with 1}}{{$.Placeholder `{host}`}}{{end}}": `write {{.Placeholder "full.host"}}`,
 			`{{printf "\xff"}}`:                           notUTF8,
