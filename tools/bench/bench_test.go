@@ -1,112 +1,110 @@
+//go:build linux
+
 package main
 
 import (
-	"encoding/json"
-	"flag"
-	"math"
 	"os"
 	"testing"
-	"time"
 )
 
-var update = flag.Bool("update", false, "write the figures of performance.json to the documents and the chart")
-
-// TestDocumentsShowTheFigures compares the documents and the chart with the figures that were measured. With -update,
-// the test writes them first.
 func TestDocumentsShowTheFigures(t *testing.T) {
 	t.Chdir("../..")
-	var r results
-	encoded := []byte(readFile(t, resultsFile))
-	err := json.Unmarshal(encoded, &r)
+	r, err := readResults()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Groups) != len(groups) {
-		t.Fatalf("%s has %d groups, want %d", resultsFile, len(r.Groups), len(groups))
-	}
-	if *update {
-		if err := r.write(); err != nil {
-			t.Fatal(err)
+	for _, g := range groups {
+		for _, s := range g.Sites {
+			for _, l := range g.Loads {
+				figures := r[g.Name].Figures[s.Name]
+				if figures[l.Name].Median == 0 {
+					t.Errorf("%s does not have %s over %s", resultsFile, s.Name, l.Name)
+				}
+			}
 		}
 	}
-	for file, figures := range r.documents() {
-		got := readFile(t, file)
-		want, err := withFigures(got, figures)
+	files, err := r.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range files {
+		got, err := os.ReadFile(file)
 		if err != nil {
-			t.Errorf("%s: %v", file, err)
-		} else if got != want {
-			t.Errorf("%s does not have the figures of %s; go test ./tools/bench -update writes them", file, resultsFile)
+			t.Error(err)
+		} else if string(got) != want {
+			t.Errorf("%s is not that of the figures; go run ./tools/bench -rounds 0 -write writes it again", file)
 		}
-	}
-	if readFile(t, chartFile) != r.chart() {
-		t.Errorf("%s is not the chart of %s", chartFile, resultsFile)
-	}
-}
-
-// TestDocumentKeepsItsText has figures put in the place of others.
-func TestDocumentKeepsItsText(t *testing.T) {
-	got, err := withFigures("# A\n"+figuresBegin+"\nold\n\n"+figuresEnd+"B\n", "new\n")
-	want := "# A\n" + figuresBegin + "\nnew\n\n" + figuresEnd + "B\n"
-	if got != want || err != nil {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-	if _, err := withFigures("# A\n", "new\n"); err == nil {
-		t.Error("a document without a place for the figures is no error")
 	}
 }
 
 func TestMedianWithItsError(t *testing.T) {
 	for name, tt := range map[string]struct {
-		values        []float64
-		median, error float64
+		samples []float64
+		want    string
 	}{
-		"one": {values: []float64{7}, median: 7},
-		"even": {
-			values: []float64{4, 1, 3, 100},
-			median: 3.5,
-			error:  1.394,
-		},
-		"one far out": {
-			values: []float64{13, 10, 11, 9000, 12},
-			median: 12,
-			error:  0.831,
-		},
+		"one":         {samples: []float64{7}, want: "7.000±0.000"},
+		"even":        {samples: []float64{4, 1, 3, 100}, want: "3.500±1.394"},
+		"one far out": {samples: []float64{13, 10, 11, 9000, 12}, want: "12.00±0.83"},
 	} {
-		median, standardError := medianOf(tt.values)
-		if median != tt.median || math.Abs(standardError-tt.error) > 1e-3 {
-			t.Errorf("%s: got %v ± %v, want %v ± %v", name, median, standardError, tt.median, tt.error)
+		got := medianOf(tt.samples).String()
+		if got != tt.want {
+			t.Errorf("%s: got %s, want %s", name, got, tt.want)
 		}
 	}
 }
 
 // TestRatioIsOfTheSameRound has a round in which everything was slow.
 func TestRatioIsOfTheSameRound(t *testing.T) {
-	times := []float64{20, 200, 40}
-	reference := []float64{10, 100, 20}
-	got := newFigures(times, reference)
-	want := figures{CPU: 40, CPUError: got.CPUError, Ratio: 2}
-	if got != want {
-		t.Errorf("got %+v, want %+v: ratios without an error", got, want)
+	var servers []*server
+	for _, against := range []int{0, 2, 0} {
+		s := &server{site: site{Against: against}}
+		s.samples = make(map[string][]float64)
+		servers = append(servers, s)
+	}
+	addTimes(servers, "A", []float64{10, 60, 20})
+	addTimes(servers, "A", []float64{100, 600, 200})
+	addTimes(servers, "A", []float64{20, 120, 40})
+	for i, want := range []float64{1, 3, 2} {
+		got := medianOf(servers[i].samples["A ratio"])
+		if got != (figure{Median: want}) {
+			t.Errorf("site %d: got %v, want %v without an error", i, got, want)
+		}
+	}
+}
+
+func TestAnswersAreChecked(t *testing.T) {
+	g := group{status: "404", contains: "page"}
+	reference := &server{group: &g, answer: "404 page"}
+	for _, tt := range []struct {
+		answer, accept string
+		isRight        bool
+	}{
+		{answer: "404 page", isRight: true},
+		{answer: "200 page"},
+		{answer: "404"},
+		{answer: "404 another page"},
+		{answer: "404 page in HTML", accept: chrome, isRight: true},
+		{answer: "404 page", accept: chrome},
+		{answer: "200 page in HTML", accept: chrome},
+		{answer: "404 in HTML", accept: chrome},
+	} {
+		s := &server{group: &g, answer: tt.answer}
+		s.accept = tt.accept
+		err := s.checkAnswer(reference)
+		if (err == nil) != tt.isRight {
+			t.Errorf("%q for Accept %q: got the error %v", tt.answer, tt.accept, err)
+		}
 	}
 }
 
 func TestPercentile(t *testing.T) {
-	var sorted []time.Duration
+	var values []float64
 	for i := range 200 {
-		sorted = append(sorted, time.Duration(i)*time.Microsecond)
+		values = append(values, float64(199-i))
 	}
-	p50 := percentile(sorted, 50)
-	p99 := percentile(sorted, 99)
+	p50 := percentile(values, 50)
+	p99 := percentile(values, 99)
 	if p50 != 100 || p99 != 198 {
 		t.Errorf("got %v and %v, want 100 and 198", p50, p99)
 	}
-}
-
-func readFile(t *testing.T, name string) string {
-	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }

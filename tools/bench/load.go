@@ -1,178 +1,128 @@
+//go:build linux
+
 package main
 
 import (
-	"bufio"
-	"context"
-	"crypto/tls"
-	"errors"
+	"cmp"
 	"fmt"
-	"io"
-	"net"
+	"math/rand/v2"
 	"net/http"
-	"strings"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// The protocols: HTTP/1.1 in clear text, and HTTP/2.
-const http1, http2 = "HTTP/1.1", "HTTP/2 over TLS"
-
-// siteLoad has the connected clients of a site, and the body that they have to get.
-type siteLoad struct {
-	site    *runningSite
-	clients []client
-	body    string
-	closers []func()
+// clients are connected to a server. Each has at most one request in flight.
+type clients struct {
+	*server
+	load       load
+	transports []*http.Transport
 }
-
-// client sends a request and returns the response. It has at most one request in flight.
-type client func(target string) (*http.Response, error)
 
 // connect connects the clients. Each of them sends a request, or the cost of connecting would be measured.
-func (b *bench) connect(s *runningSite, l loading) (*siteLoad, error) {
-	base := s.plain()
-	if l.protocol == http2 {
-		base = s.secure()
-	}
-	body, err := s.body(base, b.footer())
-	if err != nil {
-		return nil, err
-	}
-	load := &siteLoad{site: s, body: body}
-	if l.protocol == http1 {
-		err = load.connectHTTP1(l.inFlight, base)
-	} else {
-		load.connectHTTP2(l.inFlight, base)
-	}
-	for _, c := range load.clients {
-		err = errors.Join(err, s.exchange(c, body))
-	}
-	if err != nil {
-		load.close()
-		return nil, err
-	}
-	return load, nil
-}
-
-func (l *siteLoad) close() {
-	for _, closeConnection := range l.closers {
-		closeConnection()
-	}
-}
-
-// connectHTTP1 gives each client a connection of its own.
-func (l *siteLoad) connectHTTP1(clients int, base string) error {
-	for range clients {
-		conn, err := net.Dial("tcp", l.site.addrs[0])
-		if err != nil {
-			return err
+func (s *server) connect(l load) (*clients, error) {
+	c := &clients{server: s, load: l}
+	for range l.connections {
+		client := newClient(l)
+		for range l.inFlight {
+			c.transports = append(c.transports, client)
+			if err := c.exchange(client); err != nil {
+				c.close()
+				return nil, err
+			}
 		}
-		closeConnection := func() { _ = conn.Close() }
-		l.closers = append(l.closers, closeConnection)
-		c := l.site.http1Client(conn, base)
-		l.clients = append(l.clients, c)
+	}
+	return c, nil
+}
+
+func (c *clients) close() {
+	for _, t := range c.transports {
+		t.CloseIdleConnections()
+	}
+}
+
+// exchange sends a request, and checks the response.
+func (c *clients) exchange(t *http.Transport) error {
+	got, err := c.ask(c.load, t)
+	if err == nil && got != c.answer {
+		err = fmt.Errorf("got\n%s\nwant\n%s", got, c.answer)
+	}
+	if err != nil {
+		return fmt.Errorf("%s, %s: %w", c.Name, c.load.Name, err)
 	}
 	return nil
-}
-
-// connectHTTP2 gives the clients four connections.
-func (l *siteLoad) connectHTTP2(clients int, base string) {
-	const connections = 4
-	for range connections {
-		transport := &http.Transport{
-			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
-			Protocols:          new(http.Protocols),
-			DisableCompression: true,
-		}
-		transport.Protocols.SetHTTP2(true)
-		l.closers = append(l.closers, transport.CloseIdleConnections)
-		for range clients / connections {
-			c := l.site.http2Client(transport, base)
-			l.clients = append(l.clients, c)
-		}
-	}
-}
-
-// http1Client has one connection, and takes less time than an http.Transport.
-func (s *runningSite) http1Client(conn net.Conn, base string) client {
-	fields := " HTTP/1.1\r\nHost: " + s.addrs[0] + "\r\n"
-	if s.group.many {
-		// An own link is what the report has most to do for.
-		fields += "Referer: " + base + "/\r\n"
-	}
-	if s.accept != "" {
-		fields += "Accept: " + s.accept + "\r\n"
-	}
-	r := bufio.NewReader(conn)
-	return func(target string) (*http.Response, error) {
-		request := "GET " + target + fields + "\r\n"
-		if _, err := io.WriteString(conn, request); err != nil {
-			return nil, err
-		}
-		return http.ReadResponse(r, nil)
-	}
-}
-
-func (s *runningSite) http2Client(transport *http.Transport, base string) client {
-	return func(target string) (*http.Response, error) {
-		request, err := http.NewRequest(http.MethodGet, base+target, nil)
-		if err != nil {
-			return nil, err
-		}
-		if s.accept != "" {
-			request.Header.Set("Accept", s.accept)
-		}
-		return transport.RoundTrip(request)
-	}
 }
 
 // saturate has every client send one request after the other for a while. It returns how many were answered.
-func (l *siteLoad) saturate(ctx context.Context, d time.Duration) (requests int, err error) {
+func (c *clients) saturate(d time.Duration) (int, error) {
 	end := time.Now().Add(d)
-	answered := make([]int, len(l.clients))
-	errs := make([]error, len(l.clients))
-	var all sync.WaitGroup
-	for i, c := range l.clients {
-		all.Go(func() {
-			for time.Now().Before(end) && ctx.Err() == nil {
-				errs[i] = l.site.exchange(c, l.body)
-				if errs[i] != nil {
-					return
-				}
-				answered[i]++
-			}
-		})
-	}
-	all.Wait()
-	for _, n := range answered {
-		requests += n
-	}
-	errs = append(errs, ctx.Err(), l.site.loggedError())
-	return requests, errors.Join(errs...)
+	took, err := c.send(func() (time.Time, bool) {
+		now := time.Now()
+		return now, now.Before(end)
+	})
+	return len(took), err
 }
 
-// exchange sends a request, and checks the response. The body is the one for the group's target.
-func (s *runningSite) exchange(c client, body string) error {
-	target := s.group.target
-	if s.group.many {
-		target = targetOf(s.asked.Add(1))
-		isConstant := strings.Contains(s.caddy, "[page]")
-		if !isConstant {
-			body = strings.Replace(body, s.group.target, target, 1)
+// schedule returns when the next request is due. It is not ok if there is none.
+type schedule func() (due time.Time, ok bool)
+
+// send has every client send the next request that is due, once it has the response to the one before. It returns how
+// long each took, in µs. A request takes its time from when it is due. So if all clients are busy, the wait for one
+// counts as well.
+func (c *clients) send(next schedule) ([]float64, error) {
+	took := make([][]float64, len(c.transports))
+	err := together(took, func(i int) error {
+		for due, ok := next(); ok; due, ok = next() {
+			if err := c.exchange(c.transports[i]); err != nil {
+				return err
+			}
+			latency := inMicroseconds(time.Since(due))
+			took[i] = append(took[i], latency)
 		}
+		return nil
+	})
+	return slices.Concat(took...), err
+}
+
+// together runs do with the index of every item at once.
+func together[T any](items []T, do func(i int) error) error {
+	errs := make([]error, len(items))
+	var all sync.WaitGroup
+	for i := range items {
+		all.Go(func() { errs[i] = do(i) })
 	}
-	resp, err := c(target)
-	if err != nil {
-		return err
+	all.Wait()
+	return cmp.Or(errs...)
+}
+
+// atRandom has so many requests per second due on average. The times between them are distributed exponentially, as if
+// many clients did not know of each other.
+func atRandom(perSecond float64, d time.Duration) schedule {
+	due := make(chan time.Time, 10_000)
+	go func() {
+		defer close(due)
+		// The kernel wakes this thread as exactly as it can. time.Sleep is a millisecond too long in a process that has
+		// nothing else to do. Without an Unlock, the thread ends with the goroutine.
+		runtime.LockOSThread()
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+		next := time.Now()
+		for end := next.Add(d); next.Before(end); {
+			wait := unix.NsecToTimespec(time.Until(next).Nanoseconds())
+			_ = unix.Nanosleep(&wait, nil) // returns at once if the request is overdue
+			due <- next
+			between := rand.ExpFloat64() / perSecond * float64(time.Second)
+			next = next.Add(time.Duration(between))
+		}
+	}()
+	return func() (time.Time, bool) {
+		next, ok := <-due
+		return next, ok
 	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	want := s.group.status
-	if resp.StatusCode != want || string(got) != body {
-		return fmt.Errorf("got %s and\n%s\nwant status %d and\n%s", resp.Status, got, want, body)
-	}
-	return nil
+}
+
+func inMicroseconds(d time.Duration) float64 {
+	return float64(d) / float64(time.Microsecond)
 }

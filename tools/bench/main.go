@@ -1,71 +1,106 @@
+//go:build linux
+
 // Command bench compares whole servers by the CPU time that they take for a request, and by their latency:
 //
-//	taskset -c 1 go run ./tools/bench [-rounds n] [-duration d] [-only group | -write]
+//	taskset -c 1 go run ./tools/bench [-rounds n] [-duration d] [-write] [group ...]
 //
-// It needs Linux with two cores that nothing else uses meanwhile: one for the servers, and one for the load and the
-// upstream. README.md beside this file explains the method.
+// It needs two cores that nothing else uses meanwhile: one for the servers, and one for the load and the upstream.
+// README.md beside this file explains the method.
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
-	"log"
+	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
 
+// The core of the servers, and that of the load and the upstream.
+const serverCore, loadCore = "0", "1"
+
+var (
+	rounds   = flag.Uint("rounds", 24, "how often each site is measured; 0 only writes the documents again")
+	duration = flag.Duration("duration", 1200*time.Millisecond, "how long each measurement of a group takes")
+	write    = flag.Bool("write", false, "write the figures to performance.json, the document and the chart")
+)
+
 func main() {
-	log.SetFlags(0)
-	rounds := flag.Int("rounds", 60, "how often each site is measured")
-	duration := flag.Duration("duration", 2*time.Second, "how long each measurement of a group takes")
-	only := flag.String("only", "", "the `group` to measure: page, replace, pass or scale (default: all)")
-	write := flag.Bool("write", false, "write the figures to performance.json, the documents and the chart")
 	flag.Parse()
-	measuresNothing := *rounds < 1 || *duration <= 0
-	writesPart := *only != "" && *write // The documents show all groups.
-	if flag.NArg() > 0 || measuresNothing || writesPart {
-		flag.Usage()
-		os.Exit(2)
-	}
-	if runtime.NumCPU() != 1 {
-		log.Fatal("the load has to be on a core of its own: taskset -c 1 go run ./tools/bench")
-	}
-	p := plan{groups: groups, rounds: *rounds, duration: *duration}
-	if *only != "" {
-		p.groups = groupsNamed(*only)
-	}
-	if len(p.groups) == 0 {
-		log.Fatalf("no group is named %q: -only takes page, replace, pass or scale", *only)
-	}
-	err := run(p, *write)
-	if err != nil {
-		log.Fatal(err)
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
-func run(p plan, write bool) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	r, err := measure(ctx, p)
+func run() error {
+	measured, err := measureGroups()
 	if err != nil {
 		return err
 	}
-	fmt.Print(r.tables())
-	if write {
-		return r.write()
+	err = templates.ExecuteTemplate(os.Stdout, "tables.md.tmpl", measured)
+	if err != nil || !*write {
+		return err
 	}
-	return nil
+	all, err := readResults()
+	if err != nil {
+		return err
+	}
+	maps.Copy(all, measured)
+	return all.write()
 }
 
-func groupsNamed(name string) (named []group) {
-	for _, g := range groups {
-		if g.name == name {
-			named = append(named, g)
+// measureGroups measures the groups that the arguments name, or all, one after the other.
+func measureGroups() (results, error) {
+	measured := make(results)
+	if *rounds == 0 {
+		return measured, nil
+	}
+	if runtime.NumCPU() != 1 {
+		return nil, fmt.Errorf("the load has to be on a core of its own: taskset -c %s go run ./tools/bench", loadCore)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	build := exec.CommandContext(ctx, "go", "build", "-o", dir, "./cmd/caddy")
+	out, err := build.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("building Caddy: %w\n%s", err, out)
+	}
+	page := bytes.Repeat([]byte(html), 12_000/len(html))
+	err = os.WriteFile(dir+"/404.html", page, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	err = upstream.start(ctx, dir, loadCore)
+	if err != nil {
+		return nil, err
+	}
+	defer upstream.stop()
+	named := flag.Args()
+	for i := range groups {
+		g := &groups[i]
+		if len(named) > 0 && !slices.Contains(named, g.Name) {
+			continue
+		}
+		measured[g.Name], err = g.measure(ctx, dir)
+		if err != nil {
+			return nil, err
 		}
 	}
-	return named
+	if len(measured) == 0 {
+		return nil, fmt.Errorf("no group is named %q", named)
+	}
+	return measured, nil
 }

@@ -1,166 +1,150 @@
+//go:build linux
+
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log"
-	"sync"
-	"time"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
 )
 
-// The core of the servers, and that of the load and the upstream.
-const serverCore, loadCore = "0", "1"
-
-// plan says what is measured.
-type plan struct {
-	groups   []group
-	rounds   int
-	duration time.Duration // of each measurement of a group
-}
-
-// samples are what was measured of a site. Each slice has one value for each round.
-type samples struct {
-	cpu   map[string][]float64 // µs per request, by load
-	rates []float64            // requests per second, at which the latencies are measured
-	p50s  []float64            // in µs
-	p99s  []float64
-}
-
-// measure measures one group after the other.
-func measure(ctx context.Context, p plan) (results, error) {
-	var r results
-	b, err := newBench(ctx, p)
-	if err != nil {
-		return r, err
-	}
-	defer b.close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the servers
-
-	up, err := b.start(ctx, new(group), upstream, loadCore)
-	if err != nil {
-		return r, err
-	}
-	b.upstream = up.addrs[0]
-
-	r.Measured = b.environment()
-	for i := range p.groups {
-		g := &p.groups[i]
-		measured, err := b.measureGroup(ctx, g)
+// measure measures the sites of a group in each round. Their servers end with it, or they would disturb the next group.
+func (g *group) measure(ctx context.Context, dir string) (*result, error) {
+	var servers []*server
+	for i, site := range g.Sites {
+		s := &server{site: site, group: g, number: 1 + i}
+		s.samples = make(map[string][]float64)
+		err := s.start(ctx, dir, serverCore)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
-		r.Groups = append(r.Groups, newGroupResult(g, measured))
+		defer s.stop()
+		servers = append(servers, s)
+		err = s.checkAnswer(servers[0])
+		if err != nil {
+			return nil, err
+		}
+	}
+	for round := range *rounds + 1 {
+		fmt.Fprintf(os.Stderr, "%s: round %d of %d\n", g.Name, round, *rounds)
+		if round == 1 {
+			// The round before warmed the servers up.
+			for _, s := range servers {
+				clear(s.samples)
+			}
+		}
+		err := g.measureRound(servers)
+		if err != nil {
+			return nil, err
+		}
+	}
+	r := &result{Measured: environment()}
+	r.Figures = make(map[string]map[string]figure)
+	for _, s := range servers {
+		columns := make(map[string]figure)
+		for column, samples := range s.samples {
+			columns[column] = medianOf(samples)
+		}
+		r.Figures[s.Name] = columns
 	}
 	return r, nil
 }
 
-// measureGroup measures the sites of a group in each round. Their servers end with it, or they would disturb the next
-// group.
-func (b *bench) measureGroup(ctx context.Context, g *group) ([]*samples, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	sites, err := b.startAll(ctx, g)
-	if err != nil {
-		return nil, err
+// checkAnswer returns an error unless the server does what the reference of its group does. A client that sends another
+// Accept gets another page.
+func (s *server) checkAnswer(reference *server) error {
+	hasStatus := strings.HasPrefix(s.answer, s.group.status)
+	isPage := strings.Contains(s.answer, s.group.contains)
+	isSameClient := s.accept == reference.accept
+	isSameAnswer := s.answer == reference.answer
+	if !hasStatus || !isPage || isSameClient != isSameAnswer {
+		return fmt.Errorf("%s answers\n%s\nand the reference\n%s", s.Name, s.answer, reference.answer)
 	}
-	// The first round warms the servers up, and does not count.
-	err = b.measureRound(ctx, sites, newSamples(g))
-	if err != nil {
-		return nil, err
-	}
-	measured := newSamples(g)
-	for round := range b.rounds {
-		err := b.measureRound(ctx, sites, measured)
-		if err != nil {
-			return nil, err
-		}
-		log.Printf("%s: round %d of %d", g.name, round+1, b.rounds)
-	}
-	return measured, nil
+	return nil
 }
 
-// newSamples returns empty samples for each site of a group.
-func newSamples(g *group) (ofSites []*samples) {
-	for range g.sites {
-		s := new(samples)
-		s.cpu = make(map[string][]float64)
-		ofSites = append(ofSites, s)
-	}
-	return ofSites
-}
-
-func (b *bench) startAll(ctx context.Context, g *group) ([]*runningSite, error) {
-	var sites []*runningSite
-	for _, s := range g.sites {
-		running, err := b.start(ctx, g, s, serverCore)
-		if err != nil {
-			return nil, err
-		}
-		sites = append(sites, running)
-	}
-	return sites, nil
-}
-
-// measureRound measures the CPU times with each load, and then the latencies. It adds them to the samples of the sites.
-func (b *bench) measureRound(ctx context.Context, sites []*runningSite, ofSites []*samples) error {
-	for _, l := range sites[0].group.loads {
-		err := b.loadAll(ctx, l, sites, ofSites)
+// measureRound measures the CPU times of all servers at once with each load, so that disturbances affect them alike.
+// Then it measures the latencies of each.
+func (g *group) measureRound(servers []*server) error {
+	for _, l := range g.Loads {
+		times := make([]float64, len(servers))
+		err := together(servers, func(i int) (err error) {
+			times[i], err = servers[i].cpuPerRequest(l)
+			return err
+		})
 		if err != nil {
 			return err
 		}
+		addTimes(servers, l.Name, times)
 	}
-	for i, site := range sites {
-		err := b.measureLatency(ctx, site, ofSites[i])
+	if g.Varies {
+		return nil
+	}
+	for _, s := range servers {
+		err := s.measureLatency(g.Loads[0])
 		if err != nil {
-			return fmt.Errorf("%s, latency: %w", site.name, err)
+			return err
 		}
 	}
 	return nil
 }
 
-// loadAll loads all sites of a group at once, and adds the CPU time per request of each.
-func (b *bench) loadAll(ctx context.Context, l loading, sites []*runningSite, ofSites []*samples) error {
-	errs := make([]error, len(sites))
-	var all sync.WaitGroup
-	for i, site := range sites {
-		all.Go(func() {
-			perRequest, err := b.cpuPerRequest(ctx, l, site)
-			if err != nil {
-				errs[i] = fmt.Errorf("%s, %s: %w", site.name, l.name, err)
-				return
-			}
-			cpu := ofSites[i].cpu
-			cpu[l.name] = append(cpu[l.name], perRequest)
-		})
+// addTimes adds the CPU times of a round, and their ratios.
+func addTimes(servers []*server, column string, times []float64) {
+	for i, s := range servers {
+		s.add(column, times[i])
+		s.add(column+" ratio", times[i]/times[s.Against])
 	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
-// cpuPerRequest loads a site for a while. It returns the CPU time of the server, in µs per request.
-func (b *bench) cpuPerRequest(ctx context.Context, l loading, site *runningSite) (float64, error) {
-	load, err := b.connect(site, l)
-	if err != nil {
-		return 0, err
-	}
-	defer load.close()
-	before, err := site.cpu()
-	if err != nil {
-		return 0, err
-	}
-	requests, err := load.saturate(ctx, b.duration)
-	if err != nil {
-		return 0, err
-	}
-	after, err := site.cpu()
-	if err != nil {
-		return 0, err
-	}
-	return inMicroseconds(after-before) / float64(requests), nil
+func (s *server) add(column string, sample float64) {
+	s.samples[column] = append(s.samples[column], sample)
 }
 
-func inMicroseconds(d time.Duration) float64 {
-	return float64(d) / float64(time.Microsecond)
+// cpuPerRequest loads a server for a while. It returns the server's CPU time, in µs per request.
+func (s *server) cpuPerRequest(l load) (float64, error) {
+	c, err := s.connect(l)
+	if err != nil {
+		return 0, err
+	}
+	defer c.close()
+	before, beforeErr := s.cpu()
+	requests, err := c.saturate(*duration)
+	after, afterErr := s.cpu()
+	perRequest := inMicroseconds(after-before) / float64(requests)
+	return perRequest, cmp.Or(err, beforeErr, afterErr)
+}
+
+// measureLatency loads a server while the others of its group have nothing to do: first with all that it can serve, and
+// then with half of it. It adds the latencies at this rate.
+func (s *server) measureLatency(l load) error {
+	c, err := s.connect(l)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	// The goroutine that says when a request is due sleeps in a thread of its own.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	saturated := *duration / 4
+	requests, err := c.saturate(saturated)
+	if err != nil {
+		return err
+	}
+	rate := float64(requests) / saturated.Seconds() / 2
+	took, err := c.send(atRandom(rate, *duration))
+	if err != nil {
+		return err
+	}
+	s.add("p50", percentile(took, 50))
+	s.add("p99", percentile(took, 99))
+	return nil
+}
+
+func percentile(values []float64, percent int) float64 {
+	slices.Sort(values)
+	return values[len(values)*percent/100]
 }
