@@ -2,7 +2,6 @@ package command
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
@@ -51,12 +49,6 @@ The command only reads. To start over, send a DELETE request for
 			return printReport(caddycmd.Flags{FlagSet: cmd.Flags()})
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "admin" {
-			return fmt.Errorf("%w; the flag for the address of the admin API is --address", err)
-		}
-		return err
-	})
 	flags := cmd.Flags()
 	flags.String("address", "", "The address of the administration API, if not the default")
 	flags.StringP("config", "c", "", "The configuration file with the address of the administration API")

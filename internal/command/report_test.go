@@ -22,7 +22,6 @@ func TestMistakesOfTheReportCommand(t *testing.T) {
 		"--json --why=error":     "why: --json prints the whole report",
 		"--json --host=a.test":   "host: --json prints the whole report",
 		"--host=http://a.test":   `host: "http://a.test" is not a host; write --host www.example.com`,
-		"--admin=localhost:2020": "unknown flag: --admin; the flag for the address of the admin API is --address",
 		"--address=": `address: "" is not an address; ` +
 			`write it as host:port, or as in unix//run/caddy.sock`,
 		"--address=127.0.0.1:2019-2020":      "is not the address of an admin API; name another one with --address",

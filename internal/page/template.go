@@ -46,6 +46,7 @@ type templateKey struct{ file, format string }
 
 // parsedTemplate is a template as its file was at some time.
 type parsedTemplate struct {
+	literal  []byte // the page, if the file has no actions; otherwise nil
 	template interface {
 		Execute(w io.Writer, data any) error
 	}
@@ -113,6 +114,10 @@ func (t *fileTemplate) render(body *bytes.Buffer, pg Page, logger *zap.Logger) b
 	v := t.used.Load()
 	if v == nil {
 		return false
+	}
+	if v.literal != nil {
+		body.Write(v.literal)
+		return true
 	}
 	err := v.execute(body, t.format, pg)
 	if err == nil {
@@ -196,16 +201,16 @@ func (t *fileTemplate) read() (string, error) {
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
 // where no text can be. A file without actions is the page, of which html/template would drop comments.
 func (f *format) parse(name, source string, trial *Options) (*parsedTemplate, error) {
-	v := &parsedTemplate{showsRequestID: strings.Contains(source, requestID)}
-	hasActions := strings.Contains(source, "{{")
-	var err error
-	if hasActions {
-		err = trial.checkPlaceholders(source)
+	if !strings.Contains(source, "{{") {
+		literal := []byte(source)
+		return &parsedTemplate{literal: literal}, f.validate(literal)
 	}
-	if err != nil {
+	if err := trial.checkPlaceholders(source); err != nil {
 		return nil, err
 	}
-	if hasActions && f.name == "html" {
+	v := &parsedTemplate{showsRequestID: strings.Contains(source, requestID)}
+	var err error
+	if f.name == "html" {
 		v.template, err = htmltemplate.New(name).Parse(source)
 	} else {
 		v.template, err = texttemplate.New(name).Parse(source)
