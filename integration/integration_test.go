@@ -3,7 +3,7 @@
 package integration
 
 import (
-	"fmt"
+	"log"
 	"os"
 	"testing"
 	"time"
@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if err := checkOpenFiles(); err != nil {
-		fmt.Fprintln(os.Stderr, "the tests need 1,000 open files at once; raise ulimit -n:", err)
-		os.Exit(1)
+		log.Fatal("the tests need 1,000 open files at once; raise ulimit -n: ", err)
 	}
 	os.Exit(m.Run())
 }

@@ -312,8 +312,7 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 	if listen, ok := object["listen"].([]any); ok {
 		delete(object, "tls_connection_policies")
 		object["automatic_https"] = map[string]any{"disable": true}
-		_, port, _ := net.SplitHostPort(listen[0].(string))
-		listen[0] = "free/127.0.0.1:" + port
+		listen[0] = "free/" + listen[0].(string)
 	}
 	root, _ := object["root"].(string)
 	if filepath.IsAbs(root) {

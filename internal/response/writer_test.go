@@ -188,7 +188,7 @@ func TestHeldBodyIsDrainedWithinLimits(t *testing.T) {
 		late := heldWriter()
 		time.Sleep(2 * time.Second)
 		_, inTime := late.Write(piece[:1])
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		_, err := late.Write(piece[:1])
 		if inTime != nil || err != ErrReplaced {
 			t.Errorf("at the deadline, got the error %v, and past it %v", inTime, err)

@@ -80,13 +80,14 @@ func StartSites(t testing.TB, preamble string, sites map[string]string) (*Server
 	return Start(t, caddyfile), hosts
 }
 
-// The network free is TCP, and UDP for HTTP/3, at a port that the system chooses, whatever the address says.
+// The network free is TCP, and UDP for HTTP/3, on the loopback interface, at a port that the system chooses, whatever
+// the address says.
 func init() {
-	listen := func(ctx context.Context, _, host, _ string, _ uint, config net.ListenConfig) (any, error) {
-		return config.Listen(ctx, "tcp", host+":0")
+	listen := func(ctx context.Context, _, _, _ string, _ uint, config net.ListenConfig) (any, error) {
+		return config.Listen(ctx, "tcp", "127.0.0.1:0")
 	}
-	listenPacket := func(ctx context.Context, _, host, _ string, _ uint, config net.ListenConfig) (any, error) {
-		return config.ListenPacket(ctx, "udp", host+":0")
+	listenPacket := func(ctx context.Context, _, _, _ string, _ uint, config net.ListenConfig) (any, error) {
+		return config.ListenPacket(ctx, "udp", "127.0.0.1:0")
 	}
 	caddy.RegisterNetwork("free", listen)
 	caddy.RegisterNetwork("freeudp", listenPacket)
