@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -135,7 +136,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.WrapErr(errArguments(args))
 	}
 
-	given := make(map[string]int) // in which line
+	given := make(map[string]int) // the line of each option
 	for d.NextBlock(0) {
 		option := d.Val()
 		if !slices.Contains(optionNames, option) {
@@ -167,7 +168,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// checkQuotes refuses a value in quotes that are none in a Caddyfile: of several words, or one word in single quotes.
+// checkQuotes refuses quotes that a Caddyfile does not treat as such: around several words, and single ones around one.
 func checkQuotes(option string, args []string) error {
 	quotes := "'"
 	if len(args) > 1 {
@@ -222,6 +223,7 @@ func checkTemplate(args []string) error {
 	}
 	o := h.pageOptions()
 	o.Templates, o.SiteFiles = h.Template, nil
+	o.Logger = caddy.Log()
 	_, err := page.NewMaker(o)
 	return err
 }

@@ -138,8 +138,8 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 			want:   "keep: a matcher of such a status keeps no 404 response; leave the status out",
 		},
 		{
-			config: `{"template":{"html":"{http.request.host}/404.html"}}`,
-			want:   `template: "{http.request.host}/404.html" begins with what a client sends`,
+			config: `{"template":{"html":"{http.regexp.p.1}/404.html"}}`,
+			want:   `template: "{http.regexp.p.1}/404.html" begins with what a client sends`,
 		},
 		{
 			config: `{"template":{"yaml":"404"}}`,

@@ -147,8 +147,6 @@ func explain(address string, err error) error {
 	switch {
 	case strings.Contains(text, "permission denied"):
 		return fmt.Errorf("this user may not open the admin API at %s; run it as root, or as Caddy's user", address)
-	case strings.HasPrefix(text, "invalid admin address"):
-		return fmt.Errorf("%q is not the address of an admin API; %s", address, another)
 	case strings.HasPrefix(text, "performing request: "):
 		return fmt.Errorf("no admin API answers at %s (%s); start Caddy, or %s", address, text, another)
 	case strings.Contains(text, "HTTP 404") && !isOfNotFound:

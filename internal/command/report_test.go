@@ -24,7 +24,7 @@ func TestMistakesOfTheReportCommand(t *testing.T) {
 		"--host=http://a.test": `host: "http://a.test" is not a host; write --host www.example.com`,
 		"--address=": `address: "" is not an address; ` +
 			`write it as host:port, or as in unix//run/caddy.sock`,
-		"--address=127.0.0.1:2019-2020":      "is not the address of an admin API; name another one with --address",
+		"--address=127.0.0.1:2019-2020":      "asking the admin API at 127.0.0.1:2019-2020: invalid admin address",
 		"--config=none.json":                 "determining the address of the admin API: ",
 		"--address=unix//nowhere/admin.sock": "no admin API answers at unix//nowhere/admin.sock (performing request: ",
 	} {

@@ -139,89 +139,91 @@ func (s situation) judgeIn(t *testing.T, mode string) *Judge {
 	return j
 }
 
-// TestReasons has 404 responses of every kind in each mode. A reason that is empty means that the page takes the
-// place of the response.
+// reasonsByMode are why 404 responses of every kind pass in each mode. If the reason is empty, the page takes the place
+// of the response.
+var reasonsByMode = []struct {
+	situations []situation
+	reasons    map[string]string
+}{
+	{
+		situations: []situation{
+			{},
+			{contentType: "text/html"},
+			{contentType: "TEXT/HTML; charset=utf-8"},
+			{contentType: "application/xhtml+xml"},
+			{contentType: " text/plain ;x=y"},
+			{contentType: ";"},
+			{contentType: "application/json", contentLength: "0"},
+			{method: "HEAD", contentType: "text/html", contentLength: "0"},
+			{secFetchMode: "no-cors"},
+			{accept: "*/*", contentType: "text/html"},
+		},
+		reasons: map[string]string{
+			Browsers: "no browser",
+			None:     "replace none",
+			dryRun:   "dry_run",
+		},
+	},
+	{
+		situations: []situation{
+			{secFetchMode: "navigate"},
+			{accept: "application/xml, Text/HTML;q=0.1", contentType: "text/html"},
+			{method: "HEAD", accept: "text/html", contentType: "text/plain"},
+		},
+		reasons: map[string]string{
+			None:   "replace none",
+			dryRun: "dry_run",
+		},
+	},
+	{
+		situations: []situation{
+			{contentType: "application/json"},
+			{contentType: "application/problem+json; charset=utf-8"},
+			{contentType: "image/png"},
+			{contentType: "text/css"},
+			{contentType: "text/htmlx"},
+			{contentType: "application/grpc", contentLength: "0"},
+			{method: "HEAD", contentType: "application/json", contentLength: "0"},
+			{contentType: "image/png", secFetchMode: "cors"},
+		},
+		reasons: map[string]string{
+			Pages:    "media type",
+			Browsers: "media type",
+			None:     "media type",
+			dryRun:   "media type",
+		},
+	},
+	{
+		situations: []situation{
+			{contentType: "text/html", secFetchMode: "cors"},
+			{contentType: "text/html", secFetchMode: "cors", accept: "text/html"},
+			{secFetchMode: "same-origin"},
+		},
+		reasons: map[string]string{
+			Pages:    "script",
+			Browsers: "script",
+			None:     "script",
+			dryRun:   "script",
+		},
+	},
+	{
+		situations: []situation{
+			{contentType: "text/html", isMarked: true},
+			{method: "HEAD", contentType: "image/png", isMarked: true},
+			{secFetchMode: "cors", isMarked: true},
+		},
+		reasons: map[string]string{
+			Pages:    "keep",
+			Browsers: "keep",
+			All:      "keep",
+			None:     "keep",
+			dryRun:   "keep",
+		},
+	},
+}
+
 func TestReasons(t *testing.T) {
-	for _, tt := range []struct {
-		situations []situation
-		reasons    map[string]string
-	}{
-		{
-			situations: []situation{
-				{},
-				{contentType: "text/html"},
-				{contentType: "TEXT/HTML; charset=utf-8"},
-				{contentType: "application/xhtml+xml"},
-				{contentType: " text/plain ;x=y"},
-				{contentType: ";"},
-				{contentType: "application/json", contentLength: "0"},
-				{method: "HEAD", contentType: "text/html", contentLength: "0"},
-				{secFetchMode: "no-cors"},
-				{accept: "*/*", contentType: "text/html"},
-			},
-			reasons: map[string]string{
-				Browsers: "no browser",
-				None:     "replace none",
-				dryRun:   "dry_run",
-			},
-		},
-		{
-			situations: []situation{
-				{secFetchMode: "navigate"},
-				{accept: "application/xml, Text/HTML;q=0.1", contentType: "text/html"},
-				{method: "HEAD", accept: "text/html", contentType: "text/plain"},
-			},
-			reasons: map[string]string{
-				None:   "replace none",
-				dryRun: "dry_run",
-			},
-		},
-		{
-			situations: []situation{
-				{contentType: "application/json"},
-				{contentType: "application/problem+json; charset=utf-8"},
-				{contentType: "image/png"},
-				{contentType: "text/css"},
-				{contentType: "text/htmlx"},
-				{contentType: "application/grpc", contentLength: "0"},
-				{method: "HEAD", contentType: "application/json", contentLength: "0"},
-				{contentType: "image/png", secFetchMode: "cors"},
-			},
-			reasons: map[string]string{
-				Pages:    "media type",
-				Browsers: "media type",
-				None:     "media type",
-				dryRun:   "media type",
-			},
-		},
-		{
-			situations: []situation{
-				{contentType: "text/html", secFetchMode: "cors"},
-				{contentType: "text/html", secFetchMode: "cors", accept: "text/html"},
-				{secFetchMode: "same-origin"},
-			},
-			reasons: map[string]string{
-				Pages:    "script",
-				Browsers: "script",
-				None:     "script",
-				dryRun:   "script",
-			},
-		},
-		{
-			situations: []situation{
-				{contentType: "text/html", isMarked: true},
-				{method: "HEAD", contentType: "image/png", isMarked: true},
-				{secFetchMode: "cors", isMarked: true},
-			},
-			reasons: map[string]string{
-				Pages:    "keep",
-				Browsers: "keep",
-				All:      "keep",
-				None:     "keep",
-				dryRun:   "keep",
-			},
-		},
-	} {
+	for _, tt := range reasonsByMode {
 		for _, s := range tt.situations {
 			for _, mode := range []string{Pages, Browsers, All, None, dryRun} {
 				j := s.judgeIn(t, mode)
@@ -285,38 +287,57 @@ func TestWhatBeginsAsJSONIsReplaced(t *testing.T) {
 }
 
 // TestVarySaysWhoGetsThePage has four clients get the same response. If one of them gets the page, the response varies
-// for those to whom it passes, or a cache would give it to the one.
+// for those to whom it passes, or a cache would give it to the one. Each reason has to occur.
 func TestVarySaysWhoGetsThePage(t *testing.T) {
+	occurs := map[Reason]bool{reasonDryRun: true} // changes nothing
+	for _, tt := range reasonsByMode {
+		for _, res := range tt.situations {
+			for _, mode := range modes {
+				for _, body := range []string{"", "{}"} {
+					for _, why := range passesWithVary(t, res, mode, body) {
+						occurs[why] = true
+					}
+				}
+			}
+		}
+	}
+	for r := reasonKeep; int(r) < len(reasons); r++ {
+		if !occurs[r] {
+			t.Errorf("no situation has the reason %s", r)
+		}
+	}
+}
+
+// passesWithVary has the clients get a response, and returns the reasons why it passes.
+func passesWithVary(t *testing.T, res situation, mode, body string) (whys []Reason) {
+	t.Helper()
+	var passing []*Judge
 	clients := []situation{
 		{accept: "text/html,*/*;q=0.8", secFetchMode: "navigate"},
 		{accept: "*/*", secFetchMode: "cors"},
 		{accept: "*/*"},
 		{accept: "text/html"},
 	}
-	for _, mode := range modes {
-		for _, res := range []situation{{}, {contentType: "text/plain"}, {contentType: "image/png"}, {isMarked: true}} {
-			for _, body := range []string{"", "text", "{}"} {
-				var passing []*Judge
-				for _, s := range clients {
-					s.contentType, s.isMarked = res.contentType, res.isMarked
-					j := s.judgeIn(t, mode)
-					if j.Body([]byte(body), s.header()) {
-						passing = append(passing, j)
-					}
-				}
-				want := ""
-				if len(passing) < len(clients) {
-					want = "Accept, Sec-Fetch-Mode"
-				}
-				for _, j := range passing {
-					header := make(http.Header)
-					if j.Sending(header); header.Get("Vary") != want {
-						t.Errorf("%s, %+v, %q, %s: got %v, want Vary %q", mode, res, body, j.Reason(), header, want)
-					}
-				}
-			}
+	for _, client := range clients {
+		s := res
+		s.accept, s.secFetchMode = client.accept, client.secFetchMode
+		j := s.judgeIn(t, mode)
+		if j.Body([]byte(body), s.header()) {
+			passing = append(passing, j)
 		}
 	}
+	want := ""
+	if len(passing) < len(clients) {
+		want = "Accept, Sec-Fetch-Mode"
+	}
+	for _, j := range passing {
+		whys = append(whys, j.Reason())
+		header := make(http.Header)
+		if j.Sending(header); header.Get("Vary") != want {
+			t.Errorf("%s, %v, %q, %s: got %v, want Vary %q", mode, res, body, j.Reason(), header, want)
+		}
+	}
+	return whys
 }
 
 // TestStatusThatIsNoAnswer has the end of the chain reached, or a handler answer.

@@ -179,7 +179,7 @@ func CheckTemplates(files map[string]string, offered []string) error {
 		switch {
 		case file == "":
 			return fmt.Errorf("%s needs a file", name)
-		case strings.HasPrefix(file, "{"+clientPrefix):
+		case ofClient.MatchString(file):
 			return fmt.Errorf("%q begins with what a client sends; "+
 				"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", file)
 		}

@@ -53,23 +53,23 @@ func (s *siteFile) render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool 
 	return false
 }
 
-// clientPrefix begins the names of the placeholders whose values a client sends.
-const clientPrefix = "http.request."
+// ofClient matches a placeholder whose value a client sends.
+var ofClient = regexp.MustCompile(`^\{?http\.(request|regexp)\.`)
 
-// reserved are the bytes that a client's value cannot have, because it could name another file or none.
-var reserved = map[string]string{"windows": `\:*?"<>|`}[runtime.GOOS]
+// reserved are the bytes that a client's value cannot have, because it is one element of a path.
+var reserved = `/\` + map[string]string{"windows": `:*?"<>|`}[runtime.GOOS]
 
 // leaves matches a path that could lead out of its folder. Windows drops dots and blanks behind "..".
 var leaves = regexp.MustCompile(`\x00|(^|[/\\])\.\.[. ]*([/\\]|$)`)
 
-// expand returns the path for a request. The error is [fs.ErrNotExist] where no file may be meant, by nobody's mistake.
+// expand returns the path for a request. The error is [fs.ErrNotExist] if the request names no site, which is not logged.
 func (s *siteFile) expand(placeholders Placeholders) (string, error) {
 	path, err := placeholders.ReplaceFunc(s.path, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
 		_, isKnown := placeholders.GetString(name)
-		isClients := strings.HasPrefix(name, clientPrefix)
+		isElement := strings.Trim(text, ". ") != "" && !strings.ContainsAny(text, reserved)
 		switch {
-		case isClients && isKnown && (text == "" || strings.ContainsAny(text, reserved)):
+		case ofClient.MatchString(name) && isKnown && !isElement:
 			return nil, fs.ErrNotExist
 		case text == "":
 			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)
@@ -88,7 +88,7 @@ func (s *siteFile) expand(placeholders Placeholders) (string, error) {
 // maxSize is the size of the longest file that is read, in bytes.
 const maxSize = 1 << 20
 
-// readFile reads a regular file. A named pipe, opened without blocking, holds nobody up. No more is read than the size
+// readFile reads a regular file. It does not block on a named pipe. No more is read than the size
 // says, which is 0 for what the kernel makes up, such as the environment in /proc.
 func readFile(body *bytes.Buffer, name string) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)

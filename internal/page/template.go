@@ -37,7 +37,7 @@ type fileTemplate struct {
 	mu     sync.Mutex // held by the request that reads the file
 	config any        // the last one that took the template
 	readAt time.Time  // when the file was read
-	found  string     // its text, and why it could not be read
+	last   string     // its text, and why it could not be read
 	err    error      // why it cannot be used
 }
 
@@ -56,7 +56,7 @@ type parsedTemplate struct {
 // pool has the templates that a config uses, or is about to.
 var pool = caddy.NewUsagePool()
 
-// pause is how long a file is not read again.
+// pause is the least time between two readings of a file.
 const pause = time.Second
 
 // takeTemplate returns the template of a file, for a Maker that gives it back. A file that no config uses and that
@@ -171,11 +171,11 @@ func (t *fileTemplate) log(logger *zap.Logger) {
 func (t *fileTemplate) readAgain() (isNew bool) {
 	t.readAt = time.Now()
 	source, err := t.read()
-	found := source + fmt.Sprint(err)
-	if found == t.found {
+	last := source + fmt.Sprint(err)
+	if last == t.last {
 		return false
 	}
-	t.found = found
+	t.last = last
 	var v *parsedTemplate
 	if err == nil {
 		v, err = t.format.parse(filepath.Base(t.key.file), source, &t.trial)

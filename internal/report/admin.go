@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Missed counts for the report of this process. It outlives config reloads.
+// Missed is the counter of this process. It outlives config reloads.
 var Missed Counter
 
 func init() {

@@ -77,9 +77,11 @@ const maxDiscarded = 256<<10 + 1
 
 // DiscardBody reads what net/http would discard of the body before a page. net/http does so without a deadline once a
 // page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has deadlines,
-// and leaves the last one for whatever net/http then reads itself.
+// and leaves the last one for whatever net/http then reads itself. After a proxied request, the transport may still
+// read, and the reader is for one goroutine.
 func (r *Request) DiscardBody() {
-	if r.body != nil {
+	_, isProxied := r.Replacer.Get("http.reverse_proxy.upstream.hostport")
+	if r.body != nil && !isProxied {
 		_, _ = io.CopyN(io.Discard, r.body, maxDiscarded) // an error is no reason to send no page
 	}
 }

@@ -122,6 +122,7 @@ func TestBodyIsDiscardedAsNetHTTPDoes(t *testing.T) {
 		proto    int
 		closes   bool
 		isDuplex bool
+		proxied  bool
 		want     int
 	}{
 		"a length":          {length: 1 << 20, proto: 1, want: limit},
@@ -130,6 +131,7 @@ func TestBodyIsDiscardedAsNetHTTPDoes(t *testing.T) {
 		"HTTP/2":            {length: -1, proto: 2},
 		"Connection: close": {length: -1, proto: 1, closes: true},
 		"full duplex":       {length: -1, proto: 1, isDuplex: true},
+		"proxied":           {length: -1, proto: 1, proxied: true},
 	} {
 		body := bytes.NewReader(make([]byte, 1<<20))
 		r := httptest.NewRequest("POST", "/", body)
@@ -138,7 +140,11 @@ func TestBodyIsDiscardedAsNetHTTPDoes(t *testing.T) {
 		r.Close = tt.closes
 		server := &caddyhttp.Server{EnableFullDuplex: tt.isDuplex}
 		ctx := context.WithValue(r.Context(), caddyhttp.ServerCtxKey, server)
-		read(r.WithContext(ctx)).DiscardBody()
+		req := read(r.WithContext(ctx))
+		if tt.proxied {
+			req.Replacer.Set("http.reverse_proxy.upstream.hostport", "a.test:80")
+		}
+		req.DiscardBody()
 		if got := 1<<20 - body.Len(); got != tt.want {
 			t.Errorf("%s: discarded %d bytes, want %d", name, got, tt.want)
 		}
