@@ -527,13 +527,3 @@ func wantReferences(t *testing.T, file, format string, want int) {
 		t.Errorf("%s as %s: the pool counts %d handlers, want %d", file, format, got, want)
 	}
 }
-
-// BenchmarkLook looks at a file of 100 kB that has not changed.
-func BenchmarkLook(b *testing.B) {
-	file := tempFile(b, strings.Repeat("x", 100_000))
-	m := newMaker(b, Options{Templates: files{"text": file}})
-	for b.Loop() {
-		m.templates[0].readAt = time.Time{}
-		m.templates[0].refresh(m.logger)
-	}
-}
