@@ -175,17 +175,6 @@ func TestPlaceholdersOfOptions(t *testing.T) {
 	}
 }
 
-// TestFieldsAreClean covers options without placeholders, and a method with bytes that HTTP/2 allows and HTTP/1.1
-// does not.
-func TestFieldsAreClean(t *testing.T) {
-	m := newMaker(t, Options{ContextPath: "/app//", BaseURL: "https://b.test/", Footer: " x  y "})
-	pg := m.Make(ask("A <b>\"\xff\u2028", "/x"), nil)
-	wantTexts(t, pg, "https://b.test/x", "No endpoint A%20%3Cb%3E%22%FF%E2%80%A8 /app/missing.html.", "x y")
-	own := newMaker(t, Options{Message: " Nothing  here "})
-	pg = own.Make(ask("GET", "/x"), nil)
-	wantTexts(t, pg, "https://a.test/x", "Nothing here", defaultFooter)
-}
-
 // TestWhatIsExpandedIsNotExpandedAgain gives a placeholder a value that has another one, in every option and in a
 // template.
 func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
