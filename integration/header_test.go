@@ -181,37 +181,3 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		})
 	}
 }
-
-// TestPageDescribesItself writes the page where the header has fields of another body: a file's that an upstream hands
-// over to Caddy, or the site's.
-func TestPageDescribesItself(t *testing.T) {
-	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Encoding", "br")
-		w.Header().Set("Expires", "Sat, 21 Nov 2099 11:00:00 GMT")
-		w.Header().Set("X-Stays", "yes")
-		io.WriteString(w, "theirs")
-	})
-	const own = "header {\nContent-Encoding br\nExpires \"Sat, 21 Nov 2099 11:00:00 GMT\"\nX-Stays yes\n}\n"
-	handOver := "reverse_proxy " + app + " {\nhandle_response {\ncopy_response_headers\n"
-	const end = "\n}\n}\n"
-	for name, site := range map[string]string{
-		"an error":                   handOver + "error 404" + end,
-		"the end of the routes":      handOver + end,
-		"in the routes":              handOver + "not_found" + end,
-		"in handle_errors":           handOver + "error 404" + end + "handle_errors {\nnot_found\n}\n",
-		"a copy with another status": handOver + "copy_response 404" + end,
-		"the site's own":             "handle {\n" + own + "error 404\n}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if !strings.HasPrefix(name, "in ") {
-				site = "not_found\n" + site
-			}
-			page := getPage(t, startSite(t, site).Client, "http://a.test/x")
-			page.WantHeader(t, "Content-Encoding", "")
-			page.WantHeader(t, "Expires", "")
-			if page.Header.Get("X-Stays") != "yes" {
-				t.Errorf("the header is %v, want X-Stays in it", page.Header)
-			}
-		})
-	}
-}

@@ -81,8 +81,9 @@ func TestSiteFieldsAreRestored(t *testing.T) {
 	}
 }
 
-// TestSitePolicyOverridesThePages has a site with a Content-Security-Policy, and one without.
-func TestSitePolicyOverridesThePages(t *testing.T) {
+// TestOnlyTheBuiltInPageHasAPolicy has a site with a Content-Security-Policy, which overrides the page's, and one with
+// a template.
+func TestOnlyTheBuiltInPageHasAPolicy(t *testing.T) {
 	const field = "Content-Security-Policy"
 	header := http.Header{field: {"default-src 'self'"}}
 	setHeader(t, Options{}, header, nil)
@@ -93,6 +94,12 @@ func TestSitePolicyOverridesThePages(t *testing.T) {
 	setHeader(t, Options{}, header, nil)
 	if got := header.Get(field); !strings.HasPrefix(got, "default-src 'none'; style-src 'sha256-") {
 		t.Errorf("got the policy %q", got)
+	}
+	header.Del(field)
+	template := tempFile(t, "<h1>ours</h1>")
+	setHeader(t, Options{Templates: files{"html": template}}, header, nil)
+	if got := header.Get(field); got != "" {
+		t.Errorf("with a template, got the policy %q", got)
 	}
 }
 
