@@ -17,27 +17,6 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestPageOfNginxIsReplaced has nginx answer with its own 404 page, or with the views of an application, which need
-// another option.
-func TestPageOfNginxIsReplaced(t *testing.T) {
-	root := t.TempDir()
-	writeFile(t, root+"/index.html", "the application")
-	const views = "location /app/ {\nerror_page 404 /index.html;\n}\n"
-	addr := startNginx(t, "server {\nlisten ADDR;\nroot "+strconv.Quote(root)+";\n"+views+"}")
-	s := testcaddy.Start(t, `
-http://a.test:0 {
-	not_found
-	not_found /app/kept/* {
-		replace none
-	}
-	reverse_proxy `+addr+`
-}`)
-	getPage(t, s.Client, "http://a.test/app/view")
-	s.Get(t, "http://a.test/app/kept/view").Want(t, http.StatusNotFound, "the application")
-	page := getPage(t, s.Client, "http://a.test/nothing", "Accept-Encoding: gzip")
-	page.WantHeader(t, "Content-Encoding", "")
-}
-
 // errorService is nginx and the Caddy that makes its pages.
 type errorService struct {
 	nginx  *testcaddy.Client
