@@ -35,35 +35,6 @@ func withPolicy(h caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
 	}
 }
 
-// TestPageHasTheHeaderOfTheSite has a handler overwrite a field of the site, add one of its own, and another one once
-// its response has begun.
-func TestPageHasTheHeaderOfTheSite(t *testing.T) {
-	t.Parallel()
-	h := provision(t, &Handler{})
-	overwrite := stepSet(policy, "default-src *")
-	cookie := stepSet("Set-Cookie", "a=1")
-	next := script(overwrite, cookie, stepHTML, step404, stepOwn)
-	res := answer(t, withPolicy(inside(h, next)), get())
-	res.WantPage(t, "GET", ourPage, "")
-	res.WantHeader(t, policy, "default-src 'self'")
-	res.WantHeader(t, "Set-Cookie", "a=1")
-	res.WantHeader(t, "X-Own", "")
-}
-
-// TestGroupRunsAgainOnceItHasEnded has a plugin call a handler again, after it has returned an error.
-func TestGroupRunsAgainOnceItHasEnded(t *testing.T) {
-	t.Parallel()
-	h := provision(t, &Handler{Group: "a"})
-	twice := func(w http.ResponseWriter, r *http.Request) error {
-		if err := inside(h, script(stepBroken))(w, r); err != errBroken {
-			t.Errorf("got the error %v", err)
-		}
-		return inside(h, testcaddy.EndOfChain)(w, r)
-	}
-	res := answer(t, twice, get())
-	res.WantPage(t, "GET", ourPage, "")
-}
-
 // TestDryRunCountsTheStatusZero has the writer below panic over the status, as net/http does.
 func TestDryRunCountsTheStatusZero(t *testing.T) {
 	dry := provision(t, &Handler{DryRun: true})
