@@ -2,7 +2,6 @@ package integration
 
 import (
 	"cmp"
-	"io"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -80,59 +79,6 @@ http://errors.test:0 {
 			t.Parallel()
 			res := s.Get(t, "http://"+address)
 			res.WantPage(t, "GET", "http://"+address, contextPath)
-		})
-	}
-}
-
-// TestInnerOneDecides has intercept and other handlers between a site's not_found and one within it. What the inner
-// one lets pass also passes the outer one, even if intercept has replaced it.
-func TestInnerOneDecides(t *testing.T) {
-	backend := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Error-Page", "1")
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, "theirs")
-	})
-	const (
-		keeps      = "not_found {\nkeep header X-Error-Page *\n}\n"
-		own        = "header -Content-Length\nrespond own 404\n"
-		intercepts = "intercept {\n@missing status 404\nhandle_response @missing {\n"
-		end        = "}\n}\n"
-	)
-	app := "reverse_proxy " + backend
-	for name, tt := range map[string]struct {
-		site    string
-		content string // none: the page
-	}{
-		"kept, through buffers": {
-			site:    "templates\nencode {\nminimum_length 1\n}\nhandle {\n" + keeps + app + "\n}",
-			content: "theirs",
-		},
-		"kept, and intercepted": {
-			site:    intercepts + own + end + "handle {\n" + keeps + app + "\n}",
-			content: "own",
-		},
-		"the page, and intercepted": {
-			site:    intercepts + own + end + "handle {\nnot_found\n" + app + "\n}",
-			content: "own",
-		},
-		"a page in a response route": {
-			site: intercepts + keeps + end + app,
-		},
-		"a response in such a route": {
-			site:    intercepts + "not_found {\nreplace none\n}\n" + own + end + app,
-			content: "own",
-		},
-		"an error after what is kept": {
-			site: "handle {\n" + keeps + "error 404\n}",
-		},
-		"a dry run around what it has": {
-			site:    "handle {\n" + dryRun + "handle {\n" + keeps + app + "\n}\n}",
-			content: "theirs",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := startSite(t, replaceAll+tt.site)
-			wantContentOrPage(t, s.Get(t, "http://a.test/x"), "http://a.test/x", tt.content)
 		})
 	}
 }
