@@ -283,13 +283,6 @@ func TestChangedTemplateIsReadAgain(t *testing.T) {
 			e.becomes("two")
 			e.wantsLogged(inUse)
 		},
-		"with actions, and without": func(e *editedTemplate) {
-			e.write("{{.Status}}", long)
-			e.becomes("0")
-			e.write("two", long)
-			e.becomes("two")
-			e.wantsLogged(inUse, inUse)
-		},
 		"too long": func(e *editedTemplate) {
 			e.must(os.Truncate(e.file, maxSize+1))
 			e.becomes("one")
