@@ -69,6 +69,14 @@ func TestAllocationsOfAPageAreFew(t *testing.T) {
 	}
 }
 
+// withPolicy returns a handler behind the header directive of a site.
+func withPolicy(h caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'")
+		return h(w, r)
+	}
+}
+
 // TestAllocationsOfAResponseThatPassesAreFew has a site with a policy, which is copied before the next handler runs.
 func TestAllocationsOfAResponseThatPassesAreFew(t *testing.T) {
 	next := func(w http.ResponseWriter, r *http.Request) error {

@@ -24,16 +24,6 @@ import (
 // theirPage is a handler that answers with a 404 page.
 var theirPage = script(stepHTML, step404, stepTheirs)
 
-const policy = "Content-Security-Policy"
-
-// withPolicy returns a handler behind the header directive of a site.
-func withPolicy(h caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		w.Header().Set(policy, "default-src 'self'")
-		return h(w, r)
-	}
-}
-
 // TestDryRunCountsTheStatusZero has the writer below panic over the status, as net/http does.
 func TestDryRunCountsTheStatusZero(t *testing.T) {
 	dry := provision(t, &Handler{DryRun: true})

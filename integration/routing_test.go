@@ -83,16 +83,6 @@ http://errors.test:0 {
 	}
 }
 
-// wantContentOrPage checks that a response is a 404 with some content, or without any, that it is the page.
-func wantContentOrPage(t *testing.T, res testcaddy.Response, uri, content string) {
-	t.Helper()
-	if content == "" {
-		res.WantPage(t, "GET", uri, "")
-	} else {
-		res.Want(t, http.StatusNotFound, content)
-	}
-}
-
 // TestInErrorRoutes has not_found in handle_errors, where it answers a 404 and no other error.
 func TestInErrorRoutes(t *testing.T) {
 	const none = "not_found {\nreplace none\n}\n"
@@ -122,7 +112,12 @@ func TestInErrorRoutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startSite(t, "error /404 404\nerror 500\nhandle_errors {\n"+tt.routes+"\n}")
-			wantContentOrPage(t, s.Get(t, "http://a.test/404"), "http://a.test/404", tt.of404)
+			missing := s.Get(t, "http://a.test/404")
+			if tt.of404 == "" {
+				missing.WantPage(t, "GET", "http://a.test/404", "")
+			} else {
+				missing.Want(t, http.StatusNotFound, tt.of404)
+			}
 			failed := s.Get(t, "http://a.test/500")
 			failed.Want(t, cmp.Or(tt.status, http.StatusInternalServerError), tt.of500)
 		})
