@@ -48,8 +48,6 @@ func TestGRPCClientUnderstandsThePage(t *testing.T) {
 	s := testcaddy.Start(t, `
 http://a.test:0 {
 	not_found
-	handle /unanswered/* {
-	}
 	reverse_proxy h2c://`+app+`
 }`, "servers {\nprotocols h1 h2c\n}")
 	conn := grpcClient(t, s)
@@ -57,10 +55,9 @@ http://a.test:0 {
 		code    codes.Code
 		message string
 	}{
-		"/any/Method":        {codes.Unimplemented, "text/plain"}, // without not_found, the same with text/html
-		"/unanswered/Method": {codes.Unimplemented, "text/plain"},
-		"/grpc/Empty":        {codes.NotFound, "theirs"},
-		"/grpc/Body":         {codes.NotFound, "theirs"},
+		"/any/Method": {codes.Unimplemented, "text/plain"}, // without not_found, the same with text/html
+		"/grpc/Empty": {codes.NotFound, "theirs"},
+		"/grpc/Body":  {codes.NotFound, "theirs"},
 	} {
 		err := conn.Invoke(t.Context(), method, &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
 		got := status.Convert(err)

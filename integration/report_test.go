@@ -146,7 +146,6 @@ func TestReportCountsARequestOnce(t *testing.T) {
 		site string
 		want string // the outcome that is counted
 	}{
-		"only another directive reports": {site: "not_found /other {\nreport\n}\nnot_found"},
 		"only the outer one reports":     {site: reports + "handle {\nnot_found\n}"},
 		"only the inner one reports":     {site: "not_found\nhandle {\n" + reports + theirs + "}", want: ": response;"},
 		"both report":                    {site: reports + "handle {\n" + reports + theirs + "}", want: ": response;"},

@@ -428,8 +428,11 @@ func TestInnerHandlerDecides(t *testing.T) {
 			t.Errorf("%+v: it counts as %s, %v", s, outcome, isMissing)
 		}
 
-		// The next handler that begins decides anew.
+		// The next handler that begins decides anew, as where an error route follows.
 		again := enter(t, Options{Mode: All}, r)
+		if got, _ := r.Replacer.GetString(reasonPlaceholder); got != "" {
+			t.Errorf("got the reason %q of the handler before", got)
+		}
 		want404(t, again, s, response.Hold)
 	}
 }
@@ -485,18 +488,6 @@ func TestPlaceholdersAreEmpty(t *testing.T) {
 	}
 	if _, known := r.Replacer.GetString("http.not_found.other"); known {
 		t.Error("a placeholder that does not exist is known")
-	}
-}
-
-// TestReasonIsOfTheLastHandler has a 404 pass one handler, and another one begin, as where an error route follows.
-func TestReasonIsOfTheLastHandler(t *testing.T) {
-	r := situation{isMarked: true}.request()
-	first := enter(t, Options{Keep: keepMarked}, r)
-	first.Status(http.StatusNotFound, situation{isMarked: true}.header())
-	first.Leave()
-	enter(t, Options{}, r)
-	if got, _ := r.Replacer.GetString(reasonPlaceholder); got != "" {
-		t.Errorf("got the reason %q of the first one", got)
 	}
 }
 
