@@ -67,8 +67,8 @@ func TestReloadWithTemplates(t *testing.T) {
 	s.Reload(t, config(""))
 }
 
-// TestPagesOfSites sends a site's own page for each cause, in a nested handler, and in a folder that map names. HEAD has
-// its length, and a dry run sends what comes.
+// TestPagesOfSites sends a site's own page for each cause, in a nested handler, and in a folder that map names. HEAD
+// has its length, and a dry run sends what comes.
 func TestPagesOfSites(t *testing.T) {
 	dir := t.TempDir()
 	const page = "<p>a has no {{.URI}}"

@@ -62,7 +62,8 @@ var reserved = `/\` + map[string]string{"windows": `:*?"<>|`}[runtime.GOOS]
 // leaves matches a path that could lead out of its folder. Windows drops dots and blanks behind "..".
 var leaves = regexp.MustCompile(`\x00|(^|[/\\])\.\.[. ]*([/\\]|$)`)
 
-// expand returns the path for a request. The error is [fs.ErrNotExist] if the request names no site, which is not logged.
+// expand returns the path for a request. The error is [fs.ErrNotExist] if the request names no site, which is not
+// logged.
 func (s *siteFile) expand(placeholders Placeholders) (string, error) {
 	path, err := placeholders.ReplaceFunc(s.path, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)

@@ -134,7 +134,7 @@ func TestMistakesOfSitesAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestNoValueLeavesItsFolder covers Windows as well, where a colon or a backslash of a client's could name another file.
+// TestNoValueLeavesItsFolder covers Windows as well, where a colon of a client's could name another file.
 func TestNoValueLeavesItsFolder(t *testing.T) {
 	defer func(before string) { reserved = before }(reserved)
 	reserved += ":"
