@@ -310,7 +310,6 @@ func TestVarySaysWhoGetsThePage(t *testing.T) {
 
 // passesWithVary has the clients get a response, and returns the reasons why it passes.
 func passesWithVary(t *testing.T, res situation, mode, body string) (whys []Reason) {
-	t.Helper()
 	var passing []*Judge
 	clients := []situation{
 		{accept: "text/html,*/*;q=0.8", secFetchMode: "navigate"},

@@ -21,7 +21,6 @@ const withActions = `<p>{{.Placeholder "env.PATH"}} {{`
 
 // newSites returns a folder with a folder for each site, which has a 404.html. The one beside them is no site's.
 func newSites(t testing.TB, pages files) (root string) {
-	t.Helper()
 	dir := t.TempDir()
 	root = filepath.Join(dir, "sites")
 	for site, page := range pages {

@@ -270,13 +270,15 @@ func observed(t testing.TB, o Options) (*Maker, *observer.ObservedLogs) {
 func TestChangedTemplateIsReadAgain(t *testing.T) {
 	const long = time.Hour // since a file was written
 	for name, change := range map[string]func(e *editedTemplate){
-		"edited": func(e *editedTemplate) {
-			e.write("two", 0)
+		"edited, with actions and without": func(e *editedTemplate) {
+			e.write("{{.Status}}", 0)
 			time.Sleep(pause - time.Millisecond)
 			e.wants("one")
 			time.Sleep(time.Millisecond)
-			e.wants("two")
-			e.wantsLogged(inUse)
+			e.wants("0")
+			e.write("two", 0)
+			e.becomes("two")
+			e.wantsLogged(inUse, inUse)
 		},
 		"with the same time and size": func(e *editedTemplate) {
 			e.write("two", long)
