@@ -127,7 +127,10 @@ func NewMaker(o Options) (*Maker, error) {
 	for _, format := range m.offered {
 		var r renderer
 		if path := o.SiteFiles[format.name]; path != "" {
-			site := &siteFile{path: path, format: format}
+			site := &siteFile{
+				path:   path,
+				format: format,
+			}
 			r = site.render
 			m.showsRequestID = m.showsRequestID || strings.Contains(path, requestID)
 		}

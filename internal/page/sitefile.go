@@ -43,12 +43,14 @@ func (s *siteFile) render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool 
 	}
 	body.Reset()
 	isMistake := !errors.Is(err, fs.ErrNotExist) &&
-		!errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ENAMETOOLONG)
+		!errors.Is(err, syscall.ENOTDIR) &&
+		!errors.Is(err, syscall.ENAMETOOLONG)
 	now := time.Now().UnixNano()
 	last := s.logged.Load()
 	if isMistake && now-last >= int64(time.Minute) && s.logged.CompareAndSwap(last, now) {
 		logger.Error("the page of a site cannot be sent; sending the built-in page instead",
-			zap.String("template", path), zap.Error(err))
+			zap.String("template", path),
+			zap.Error(err))
 	}
 	return false
 }

@@ -70,7 +70,11 @@ func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
 	key := templateKey{file, f.name}
 	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
 		t := &fileTemplate{key: key, format: f}
-		t.trial = Options{Server: o.Server, Sample: o.Sample, FullName: o.FullName}
+		t.trial = Options{
+			Server:   o.Server,
+			Sample:   o.Sample,
+			FullName: o.FullName,
+		}
 		t.readAgain()
 		if t.err != nil && (o.Config == nil || isReload()) {
 			return nil, fmt.Errorf("%s: %w", file, t.err)
