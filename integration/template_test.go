@@ -67,20 +67,20 @@ func TestReloadWithTemplates(t *testing.T) {
 	s.Reload(t, config(""))
 }
 
-// TestPagesOfSites sends a site's own page for each cause, in a nested handler, and in a folder that map names. HEAD
-// has its length, and a dry run sends what comes.
+// TestPagesOfSites sends a site's own page for each cause, in a nested handler, and in folders that map and vars name.
+// HEAD has its length, and a dry run sends what comes.
 func TestPagesOfSites(t *testing.T) {
 	dir := t.TempDir()
 	const page = "<p>a has no {{.URI}}"
 	writeFile(t, dir+"/404.html", page)
 	config := func(options string) []byte {
 		return testcaddy.Adapt(t, testcaddy.Caddyfile(`http://:0 {
-			root `+testcaddy.Quote(dir)+`
+			vars site `+testcaddy.Quote(dir)+`
 			map {host} {folder} {
 				default .
 			}
 			not_found {
-				template {vars.root}/404.html
+				template {vars.site}/404.html
 				`+options+`
 			}
 			handle /nested/* {
@@ -90,7 +90,10 @@ func TestPagesOfSites(t *testing.T) {
 			}
 			error /error 404
 			respond /response "theirs" 404
-			file_server /file
+			handle /file {
+				root nowhere
+				file_server
+			}
 		}`))
 	}
 	s := testcaddy.StartConfig(t, config(""))
