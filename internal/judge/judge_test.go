@@ -182,7 +182,7 @@ var reasonsByMode = []struct {
 			{contentType: "image/png"},
 			{contentType: "text/css"},
 			{contentType: "text/htmlx"},
-			{contentType: "application/grpc", contentLength: "0"},
+			{contentType: "application/grpc+proto", contentLength: "0"},
 			{method: "HEAD", contentType: "application/json", contentLength: "0"},
 			{contentType: "image/png", secFetchMode: "cors"},
 		},
