@@ -157,6 +157,7 @@ func TestErrorThatThePageHidesIsLogged(t *testing.T) {
 // TestEmptyWriteTakesEffectAtTheEnd has a handler write nothing. A write of nothing has Caddy's header handler send the
 // deferred changes of the header, but an error that follows may get the page.
 func TestEmptyWriteTakesEffectAtTheEnd(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		isDry bool
 		steps []step

@@ -100,8 +100,7 @@ func TestPagesOfSites(t *testing.T) {
 	for _, path := range []string{"/unanswered", "/error", "/file", "/response", "/nested/x"} {
 		s.Get(t, "http://a.test"+path, "Accept: text/html").Want(t, http.StatusNotFound, page)
 	}
-	head := s.Do(t, "HEAD", "http://a.test/x", "Accept: text/html")
-	head.WantHeader(t, "Content-Length", fmt.Sprint(len(page)))
+	s.Do(t, "HEAD", "http://a.test/x", "Accept: text/html").WantHeader(t, "Content-Length", fmt.Sprint(len(page)))
 	writeFile(t, dir+"/404.html", "") // which no reload refuses
 	s.Reload(t, config("dry_run"))
 	s.Get(t, "http://a.test/response").Want(t, http.StatusNotFound, "theirs")
