@@ -342,7 +342,7 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 func (s *staged) folder(t *testing.T, root string) (folder string) {
 	t.Helper()
 	folder = filepath.Join(s.folders, root)
-	served := placeholder.ReplaceAllString(folder, "acme")
+	served := placeholder.ReplaceAllString(folder, "acme.example.com")
 	if err := os.MkdirAll(served+"/assets", 0o700); err != nil {
 		t.Fatal(err)
 	}
