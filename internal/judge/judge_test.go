@@ -225,7 +225,7 @@ var reasonsByMode = []struct {
 func TestReasons(t *testing.T) {
 	for _, tt := range reasonsByMode {
 		for _, s := range tt.situations {
-			for _, mode := range []string{Pages, Browsers, All, None, dryRun} {
+			for _, mode := range append(modes, dryRun) {
 				j := s.judgeIn(t, mode)
 				wantReason(t, j, s, mode, tt.reasons[mode])
 			}
