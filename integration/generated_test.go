@@ -85,7 +85,10 @@ var grammar = map[string][]string{
 		"<nested>\nnot_found<match> {\ncontext_path /sibling\n<mode>\n}\nnot_found",
 		"handle<match> {\nnot_found {\n<mode>\n}\n<block>\n}",
 	},
-	"mode":  {"", "replace all", "replace none", "keep header X-Keep *", "replace all\nkeep header X-Keep *"},
+	"mode": {
+		"", "replace all", "replace browsers", "replace none",
+		"keep header X-Keep *", "replace all\nkeep header X-Keep *",
+	},
 	"match": {"", "", " <path>", " <path>*"},
 	"path": {
 		"/length", "/json", "/none", "/gzip", "/trailers", "/early-hints",
