@@ -176,7 +176,7 @@ func application(w http.ResponseWriter, r *http.Request) {
 		answer(200)
 	case "/compressible":
 		h.Set("ETag", `"1"`)
-		h.Set("Content-Length", "18018") // or each read flushes gzip
+		h.Set("Content-Length", fmt.Sprint(1001*len(text))) // or each read flushes gzip
 		answer(200)
 		io.WriteString(w, strings.Repeat(text, 1000))
 	case "/trailer":

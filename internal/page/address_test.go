@@ -35,7 +35,7 @@ func TestAddressOfEveryForm(t *testing.T) {
 		"http:///x":                      "https://a.test/x",
 		"http:.b.test/x":                 "http:.b.test/x",
 		"urn:x?y=http://b.test":          "urn:x?y=http://b.test",
-		"http:me@secret@b.test//x?y@z":   "http:b.test//x?y@z",
+		"http:me:secret@x@b.test//x?y@z": "http:b.test//x?y@z",
 		"javascript:secret@//alert(1)?@": "javascript:alert(1)?@",
 		"a<b:c":                          "a%3Cb:c",
 	} {

@@ -139,6 +139,7 @@ func TestNoValueLeavesItsFolder(t *testing.T) {
 	both := siteFile{path: "{" + host + "}{" + variable + "}"}
 	for value, want := range map[string]error{
 		"":     fs.ErrNotExist,
+		".":    fs.ErrNotExist,
 		" .":   fs.ErrNotExist,
 		"a/b":  fs.ErrNotExist,
 		`a\b`:  fs.ErrNotExist,
@@ -150,7 +151,7 @@ func TestNoValueLeavesItsFolder(t *testing.T) {
 			t.Errorf("%q: got %q, %v, want the error %v", value, got, err, want)
 		}
 	}
-	for _, value := range []string{"..", "/a.test/../..", `\a\.. .\b`, "/a.test\x00"} {
+	for _, value := range []string{"..", "/a.test/../..", `\a\..`, `\a\.. .\b`, "/.. ./x", "/a.test\x00"} {
 		site := siteFile{path: "{" + variable + "}"}
 		got, err := site.expand(placeholders(values{variable: value}))
 		if err != fs.ErrNotExist {
@@ -166,14 +167,14 @@ func TestSitesTakeNoMemory(t *testing.T) {
 		pages[strconv.Itoa(i)] = withActions
 	}
 	m := newMaker(t, sites(newSites(t, pages), host, "html"))
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or it would close files
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
 	askAll := func(hosts int) uint64 {
 		for i := range hosts {
 			pg := m.Make(ask("GET", "/"), placeholders(values{host: strconv.Itoa(i)}))
 			rep := m.Represent(&pg, "text/html")
 			rep.Free()
 		}
-		if open, _ := os.ReadDir("/proc/self/fd"); len(open) > 1000 {
+		if open, _ := os.ReadDir("/proc/self/fd"); len(open) > 100 { // none, except on Linux
 			t.Error(len(open), "files are open")
 		}
 		runtime.GC()
