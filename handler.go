@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/request"
 	"github.com/caddy-notfound/notfound/internal/response"
 )
@@ -24,30 +23,27 @@ import (
 //	a 404 response that is a page               the page in its place
 //	anything else                               passes through
 //
-// A handler that returns without writing has answered, too: net/http makes an empty 200 of it. In the error routes of a
-// 404, the page is also for the end of the route and for any other error; in those of another error, its status stands.
-// With dry_run, everything passes through. Package judge has the rules.
+// A handler that returns without writing has answered, too: net/http makes an empty 200 of it. Only the end of the chain
+// has the variable `unhandled`, which Caddy sets there. In the error routes of a 404, the page is also for the end of the
+// route and for any other error; in those of another error, its status stands. Package judge has the rules.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := new(exchange)
 	if !x.enter(h, w, r) {
 		return next.ServeHTTP(w, r)
 	}
+	if h.DryRun {
+		return x.dryRun(next, r)
+	}
 	err := x.callNext(next, r)
-	outcome, isMissing := x.judge.Decide(err, x.writer.HasAnswered())
-	switch {
-	case !isMissing:
+	cause := x.judge.Decide(err, x.writer.HasAnswered())
+	if cause == judge.NoCause {
+		x.passed()
 		if err == nil {
 			x.writer.End()
 		}
 		return err
-	case !outcome.IsCause():
-		x.pass(outcome)
-		return err
-	case h.DryRun:
-		x.count(outcome)
-		return err
 	}
-	x.answer(outcome, err)
+	x.answer(cause, err)
 	return nil
 }
 
@@ -68,21 +64,18 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
 	}
 	x.writer.ResponseWriter = w
-	x.writer.Judge = &x.judge
-	x.writer.DryRun = h.DryRun
+	x.writer.Rules = &x.judge
 	return x.judge.Enter(&h.rules, &x.request, w.Header())
 }
 
 // callNext calls the next handler. If its response is held, the client gets the page, even if reverse_proxy cannot copy
 // the old response to the end, and panics to abort it. callNext then returns nil.
 func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
+	x.judge.Begin()
 	x.site.Read(x.writer.Header())
 	x.handler.maker.ExpandRequestID(x.request.Replacer)
 	defer func() {
 		x.judge.Leave()
-		if x.handler.DryRun && x.judge.IsStatusZero() {
-			x.count(report.OutcomeUnanswered) // now, because net/http panics over the status 0
-		}
 		if x.writer.IsHeld() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				panic(p)
@@ -92,9 +85,25 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	return next.ServeHTTP(x.writer.ForHandler(), r)
 }
 
+// dryRun calls the next handler, and everything passes. What would have got the page is logged and counted.
+func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
+	onlooker := judge.DryRun{Judge: &x.judge}
+	x.writer.Rules = &onlooker
+	x.handler.maker.ExpandRequestID(x.request.Replacer)
+	defer x.judge.Leave()
+	err := next.ServeHTTP(x.writer.ForHandler(), r)
+	if cause := onlooker.Decide(err, x.writer.HasAnswered()); cause != judge.NoCause {
+		x.logDryRun(cause)
+		x.countDryRun(cause)
+	} else {
+		x.passed()
+	}
+	return err
+}
+
 // answer sends the page in the representation that the client accepts. err is the error that the next handler returned,
 // or nil.
-func (x *exchange) answer(cause report.Outcome, err error) {
+func (x *exchange) answer(cause judge.Cause, err error) {
 	h := x.handler
 	if err != nil && !request.IsNotFound(err) && !errors.Is(err, response.ErrReplaced) {
 		// Caddy would have logged this error. The page hides it, so it is logged here.
@@ -105,12 +114,7 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 
 	asked := x.request.Asked()
 	p := h.maker.Make(&asked, x.request.Replacer)
-	miss := x.miss(&asked, p.URI, cause)
-	h.metric.Inc(&miss)
-	isFirst := x.judge.ClaimCount() // also without report: no outer handler counts a request that got this page
-	if isFirst && h.Report {
-		report.Missed.Add(miss)
-	}
+	x.countPage(cause, &asked, p.URI)
 	rep := h.maker.Represent(&p, x.request.Accept)
 	defer rep.Free()
 	x.request.DiscardBody() // after the page was made, which may show the body
@@ -120,7 +124,7 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 		x.writer.RestoreHeader()
 	}
 	// An error in a route of intercept comes with the header fields of the response that the route is for.
-	if cause == report.OutcomeResponse || x.request.IsIntercepted() {
+	if cause == judge.Response || x.request.IsIntercepted() {
 		site = &x.site
 	}
 	rep.SetHeader(x.writer.Header(), site)
@@ -130,22 +134,22 @@ func (x *exchange) answer(cause report.Outcome, err error) {
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		x.logPage(e, &miss, p.URI, rep.Format, err)
+		x.logPage(e, cause, p.URI, rep.Format, err)
 	}
 }
 
 // logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
-func (x *exchange) logPage(e *zapcore.CheckedEntry, m *report.Miss, uri, format string, err error) {
+func (x *exchange) logPage(e *zapcore.CheckedEntry, cause judge.Cause, uri, format string, err error) {
 	if err == nil {
 		err = x.request.HandledError
 	}
 	replaced := zap.Skip()
-	if m.Outcome == report.OutcomeResponse {
+	if cause == judge.Response {
 		replacedType := x.writer.HeldHeader().Get("Content-Type")
 		replaced = zap.String("replaced_content_type", replacedType)
 	}
 	e.Write(
-		zap.Stringer("cause", m.Outcome),
+		zap.Stringer("cause", cause),
 		zap.String("method", x.request.Asked().Method),
 		zap.String("uri", uri),
 		zap.String("format", format),
@@ -154,50 +158,34 @@ func (x *exchange) logPage(e *zapcore.CheckedEntry, m *report.Miss, uri, format 
 	)
 }
 
-// pass logs why a 404 response has passed, and counts it. A handler inside this one that has decided logs it instead.
-func (x *exchange) pass(outcome report.Outcome) {
-	if x.judge.Reason().IsOwn() {
+// passed logs and counts a 404 response that has passed. A handler inside this one that has decided logs it instead.
+func (x *exchange) passed() {
+	reason := x.judge.Reason()
+	if reason.IsOwn() {
 		if e := x.handler.logger.Check(zapcore.DebugLevel, "a 404 response passes"); e != nil {
-			x.logPassed(e)
+			contentType := x.writer.Header().Get("Content-Type")
+			x.logNoPage(e, zap.Stringer("reason", reason), zap.String("content_type", contentType))
 		}
 	}
-	x.count(outcome)
+	x.countPassed()
 }
 
-func (x *exchange) logPassed(e *zapcore.CheckedEntry) {
-	asked, address := x.asked()
-	e.Write(
-		zap.Stringer("reason", x.judge.Reason()),
-		zap.String("method", asked.Method),
-		zap.String("uri", address),
-		zap.String("content_type", x.writer.Header().Get("Content-Type")),
-	)
-}
-
-// count counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
-func (x *exchange) count(outcome report.Outcome) {
-	if !x.handler.Report || !x.judge.ClaimCount() {
-		return
+// logDryRun logs why the page would have been sent.
+func (x *exchange) logDryRun(cause judge.Cause) {
+	if e := x.handler.logger.Check(zapcore.DebugLevel, "the page would answer"); e != nil {
+		x.logNoPage(e, zap.Stringer("cause", cause))
 	}
+}
+
+// logNoPage writes a log entry on a request for which this handler wrote no page.
+func (x *exchange) logNoPage(e *zapcore.CheckedEntry, fields ...zap.Field) {
 	asked, address := x.asked()
-	report.Missed.Add(x.miss(&asked, address, outcome))
+	fields = append(fields, zap.String("method", asked.Method), zap.String("uri", address))
+	e.Write(fields...)
 }
 
 // asked returns what the client asked for, and its address as on the page.
 func (x *exchange) asked() (asked page.Asked, address string) {
 	asked = x.request.Asked()
 	return asked, x.handler.maker.URI(&asked, x.request.Replacer)
-}
-
-// miss describes the request for the report. The address is the one on the page.
-func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcome) report.Miss {
-	missing := report.Request{
-		Address:   address,
-		Authority: asked.Authority,
-		Method:    asked.Method,
-		Referer:   x.request.Referer,
-		HasNoLink: x.judge.IsForProgram() || !x.request.MayFollowLink(),
-		OpensPage: x.request.OpensPage(),
-	}
-	return missing.Miss(outcome)
 }

@@ -24,16 +24,6 @@ import (
 // theirPage is a handler that answers with a 404 page.
 var theirPage = script(stepHTML, step404, stepTheirs)
 
-// TestDryRunCountsTheStatusZero has the writer below panic over the status, as net/http does.
-func TestDryRunCountsTheStatusZero(t *testing.T) {
-	dry := provision(t, &Handler{DryRun: true})
-	request := fuzzed{method: http.MethodGet}
-	got := request.record(inside(dry, script(stepEnd, stepZero, stepBug)))
-	if got.panic != "a bug" || got.counted != "unanswered" {
-		t.Errorf("got the panic %v, and the outcome %s", got.panic, got.counted)
-	}
-}
-
 // errHandled is an error that an error route handles.
 var errHandled = caddyhttp.Error(http.StatusNotFound, errors.New("handled"))
 
@@ -112,12 +102,54 @@ func TestLogSaysWhatHappened(t *testing.T) {
 	if logsOfOuter.Len() > 0 {
 		t.Errorf("the outer handler logs %v", logsOfOuter.All())
 	}
+}
 
-	dry := provision(t, &Handler{DryRun: true})
-	logs := observe(dry)
-	answer(t, inside(dry, theirPage), get())
-	if logs.Len() != 1 || logs.All()[0].ContextMap()["reason"] != "dry_run" {
-		t.Errorf("a dry run logs %v", logs.All())
+// TestDryRunLogsWhatThePageWouldAnswer has an entry for each cause, and one for a response that passes anyway.
+func TestDryRunLogsWhatThePageWouldAnswer(t *testing.T) {
+	t.Parallel()
+	h := provision(t, &Handler{DryRun: true})
+	for name, tt := range map[string]struct {
+		next    caddyhttp.HandlerFunc
+		message string
+		field   string
+		want    string
+	}{
+		"the end of the chain": {
+			next:    testcaddy.EndOfChain,
+			message: "the page would answer",
+			field:   "cause",
+			want:    "unanswered",
+		},
+		"an error": {
+			next:    script(stepMissing),
+			message: "the page would answer",
+			field:   "cause",
+			want:    "error",
+		},
+		"a page": {
+			next:    theirPage,
+			message: "the page would answer",
+			field:   "cause",
+			want:    "response",
+		},
+		"an image": {
+			next:    script(stepSet("Content-Type", "image/png"), step404),
+			message: "a 404 response passes",
+			field:   "reason",
+			want:    "media type",
+		},
+	} {
+		logs := observe(h)
+		_ = inside(h, tt.next)(httptest.NewRecorder(), prepare(httptest.NewRecorder(), get()))
+		if logs.Len() != 1 {
+			t.Fatalf("%s: got the entries %v", name, logs.All())
+		}
+		entry := logs.All()[0]
+		fields := entry.ContextMap()
+		isComplete := fields["method"] == "GET" && fields["uri"] == ourPage
+		if entry.Message != tt.message || fields[tt.field] != tt.want || !isComplete {
+			t.Errorf("%s: got %q with %v, want %q with the %s %s", name, entry.Message, fields, tt.message, tt.field, tt.want)
+		}
 	}
 }
 

@@ -59,6 +59,17 @@ http://evil.test:0 {
 	}
 	respond /dry "theirs" 404
 }
+http://dry.test:0 {
+	log
+	log_append cause {http.not_found.cause}
+	log_append reason {http.not_found.reason}
+	not_found {
+		dry_run
+	}
+	error /error 404
+	respond /response "theirs" 404
+	respond /passed "mine"
+}
 http://base.test:0 {
 	not_found {
 		base_url https://www.base.test
@@ -85,7 +96,16 @@ http://metrics.test:0 {
 		"http://errors.test/caught":  "response",
 		"http://outside.test/caught": nil, // its own chain has returned by then
 	}
+	reasonsOfDryRun := map[string]any{
+		"http://dry.test/unanswered": "dry_run",
+		"http://dry.test/error":      "dry_run",
+		"http://dry.test/response":   "dry_run",
+		"http://dry.test/passed":     "",
+	}
 	for url := range causes {
+		s.Get(t, url)
+	}
+	for url := range reasonsOfDryRun {
 		s.Get(t, url)
 	}
 	s.Get(t, "http://evil.test/dry", "X-Evil: \xff<script>")
@@ -113,13 +133,17 @@ http://metrics.test:0 {
 		t.Errorf("got\n%q\nwant\n%q", series, want)
 	}
 
-	for _, entry := range s.Logs.WaitFor(t, "handled request", 12) {
+	entries := s.Logs.WaitFor(t, "handled request", 15)
+	for _, entry := range append(entries, s.Logs.WaitFor(t, "NOP", 1)...) { // of the dry run, as without not_found
 		request := entry["request"].(map[string]any)
 		url := fmt.Sprintf("http://%s%s", entry.Host(), request["uri"])
 		if cause, isNamed := causes[url]; isNamed && entry["cause"] != cause {
 			t.Errorf("%s: got the cause %v, want %v", url, entry["cause"], cause)
 		} else if _, isText := entry["reason"].(string); isNamed && isText != (cause != nil) {
 			t.Errorf("%s: got the reason %v, want null only if no not_found ran", url, entry["reason"])
+		}
+		if reason, isNamed := reasonsOfDryRun[url]; isNamed && (entry["reason"] != reason || entry["cause"] != "") {
+			t.Errorf("%s: got the reason %v and the cause %v, want the reason %q", url, entry["reason"], entry["cause"], reason)
 		}
 	}
 	pages := s.Logs.WaitFor(t, "wrote the 404 page", 10)
@@ -128,7 +152,8 @@ http://metrics.test:0 {
 	}
 	loud := s.Logs.Select(t, func(e testcaddy.Entry) bool {
 		isOurs := e["logger"] == "http.handlers.not_found"
-		return e["msg"] == "NOP" || isOurs && e["level"] != "debug"
+		isNOP := e["msg"] == "NOP" && e.Host() != "dry.test"
+		return isNOP || isOurs && e["level"] != "debug"
 	})
 	if len(loud) > 0 {
 		t.Errorf("got %v", loud)

@@ -30,7 +30,7 @@ func TestReportCommand(t *testing.T) {
 		"":                                   20, // at the default address
 		"--limit=0 --address=tcp/" + s.admin: 30,
 		"-c Caddyfile -a caddyfile --link=none -n 1": 1,
-		"--why=error --address=" + s.admin:           0,
+		"--outcome=error --address=" + s.admin:       0,
 		"--host=b.test --address=" + s.admin:         0,
 	} {
 		cmd := reportCommand(t, strings.Fields(flags)...)

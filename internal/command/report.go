@@ -20,7 +20,7 @@ import (
 func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "report [--address <interface>] [--config <path> [--adapter <name>]] " +
-			"[--json | [--limit <n>] [--link own|other|none] [--why <outcome>] [--host <host>]]",
+			"[--json | [--limit <n>] [--link own|other|none] [--outcome <outcome>] [--host <host>]]",
 		Short: "Prints the report of missing addresses",
 		Long: `
 Prints which addresses a running Caddy misses most, in a section for each kind
@@ -55,7 +55,7 @@ The command only reads. To start over, send a DELETE request for
 	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
 	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them")
 	flags.String("link", "", "Only addresses that this kind of link led to: own, other or none")
-	flags.String("why", "", "Only addresses with this outcome: unanswered, error, response, passed or replaceable")
+	flags.String("outcome", "", "Only addresses with this outcome: unanswered, error, response, passed or replaceable")
 	flags.String("host", "", "Only addresses of this host, with its port unless that is a default one")
 	flags.Bool("json", false, "Print the whole report as JSON instead of text")
 	return cmd
@@ -89,16 +89,16 @@ func printReport(fl caddycmd.Flags) error {
 }
 
 func filterOfFlags(fl caddycmd.Flags) (report.Filter, error) {
-	for _, name := range []string{"limit", "link", "why", "host"} {
+	for _, name := range []string{"limit", "link", "outcome", "host"} {
 		if fl.Bool("json") && fl.Changed(name) {
 			return report.Filter{}, fmt.Errorf("%s: --json prints the whole report; leave --%[1]s out, and choose with jq", name)
 		}
 	}
 	filter := report.Filter{
-		Limit: fl.Int("limit"),
-		Link:  fl.String("link"),
-		Why:   fl.String("why"),
-		Host:  fl.String("host"),
+		Limit:   fl.Int("limit"),
+		Link:    fl.String("link"),
+		Outcome: fl.String("outcome"),
+		Host:    fl.String("host"),
 	}
 	return filter, filter.Check()
 }

@@ -15,13 +15,13 @@ func TestMistakesOfTheReportCommand(t *testing.T) {
 		"--limit=-1": "limit: -1 is not a number of addresses; " +
 			"write --limit 20, or --limit 0 for all of them",
 		"--link=any": `link: "any" is unknown; write one of own, other, none`,
-		"--why=none": `why: "none" is unknown; ` +
+		"--outcome=none": `outcome: "none" is unknown; ` +
 			`write one of unanswered, error, response, passed, replaceable`,
-		"--json --limit=1":     "limit: --json prints the whole report; leave --limit out, and choose with jq",
-		"--json --link=own":    "link: --json prints the whole report",
-		"--json --why=error":   "why: --json prints the whole report",
-		"--json --host=a.test": "host: --json prints the whole report",
-		"--host=http://a.test": `host: "http://a.test" is not a host; write --host www.example.com`,
+		"--json --limit=1":       "limit: --json prints the whole report; leave --limit out, and choose with jq",
+		"--json --link=own":      "link: --json prints the whole report",
+		"--json --outcome=error": "outcome: --json prints the whole report",
+		"--json --host=a.test":   "host: --json prints the whole report",
+		"--host=http://a.test":   `host: "http://a.test" is not a host; write --host www.example.com`,
 		"--address=": `address: "" is not an address; ` +
 			`write it as host:port, or as in unix//run/caddy.sock`,
 		"--address=127.0.0.1:2019-2020":      "asking the admin API at 127.0.0.1:2019-2020: invalid admin address",

@@ -1,6 +1,6 @@
 // Package judge decides what becomes of a response, and whether the page answers a request. It has the rules of the
 // options replace and keep, and those for several not_found handlers of one request. The handler has one [Judge] for
-// each request, and the response's writer asks it.
+// each request, and the response's writer asks it. The [DryRun] of a judge only looks.
 package judge
 
 import (
@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/accept"
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/request"
 	"github.com/caddy-notfound/notfound/internal/response"
 )
@@ -24,13 +23,12 @@ type Judge struct {
 	own    shared  // unused by all later handlers
 	outer  *Judge  // of the handler around this one
 
-	before       http.Header    // in an error route for a 404, the response's header on entry; otherwise nil
-	reason       Reason         // why a 404 response passes
-	isHeld       bool           // the page takes the place of the response
-	cause        report.Outcome // why the page takes its place
-	isBare       bool           // the response is the handled error's status alone
-	isForProgram bool           // the 404 response is an answer for a program
-	mayBeJSON    bool           // the first bytes of its body decide whether it passes
+	before       http.Header // in an error route for a 404, the response's header on entry; otherwise nil
+	reason       Reason      // why a 404 response passes
+	cause        Cause       // why the page takes the place of the response; NoCause: it does not
+	isBare       bool        // the response is the handled error's status alone
+	isForProgram bool        // the 404 response is an answer for a program
+	mayBeJSON    bool        // the first bytes of its body decide whether it passes
 }
 
 // Enter begins a request at a handler. The header is that of the response. Enter returns false if a handler of the same
@@ -45,17 +43,42 @@ func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) 
 	return j.shared.enter(j)
 }
 
+// Begin starts the decision anew, before the next handler runs.
+func (j *Judge) Begin() { j.shared.begin() }
+
 // Leave ends the request at the handler, whose next handler has returned.
 func (j *Judge) Leave() { j.shared.leave(j) }
 
-// Status implements [response.Judge].
+// Status implements [response.Rules].
 func (j *Judge) Status(status int, header http.Header) response.Verdict {
+	verdict := j.judgeStatus(status, header)
+	j.share()
+	return verdict
+}
+
+// Body implements [response.Rules].
+func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
+	j.judgeBody(first, header)
+	j.share()
+	return j.reason != noReason
+}
+
+// share has a 404 response that passes pass all not_found handlers around this one, too, because the innermost one
+// decides.
+func (j *Judge) share() {
+	if j.reason.IsOwn() {
+		j.shared.decide(NoCause, j.reason)
+	}
+}
+
+// judgeStatus judges the status of a response.
+func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 	switch status {
 	case 0:
 		// Nothing answered, and the status is 0: intercept and vulcain write the status that they recorded, which is
 		// none. Vulcain also writes a body. The page replaces both.
 		if j.request.IsUnhandled() {
-			return j.hold(report.OutcomeUnanswered)
+			return j.hold(Unanswered)
 		}
 	case http.StatusOK:
 		if j.isEmpty200(header) {
@@ -64,21 +87,21 @@ func (j *Judge) Status(status int, header http.Header) response.Verdict {
 	case http.StatusNotFound:
 		if j.isBareStatus(header) {
 			j.isBare = true
-			return j.hold(report.OutcomeError)
+			return j.hold(Error)
 		}
 		return j.judge404(header)
 	}
 	return response.Pass
 }
 
-func (j *Judge) hold(cause report.Outcome) response.Verdict {
-	j.isHeld = true
+func (j *Judge) hold(cause Cause) response.Verdict {
 	j.cause = cause
 	return response.Hold
 }
 
-// Body implements [response.Judge]. JSON passes, whatever its media type. One byte decides, because `{` may come alone.
-func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
+// judgeBody judges what follows a status. JSON passes, whatever its media type. One byte decides, because `{` may come
+// alone.
+func (j *Judge) judgeBody(first []byte, header http.Header) {
 	if j.isBare { // no longer, because more follows the status
 		j.isBare = false
 		_ = j.judge404(header) // for the reason, which says whether the response passes
@@ -90,7 +113,6 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 			j.pass(reasonJSON)
 		}
 	}
-	return j.reason != noReason
 }
 
 // judge404 judges a 404 response by its header.
@@ -99,7 +121,7 @@ func (j *Judge) judge404(header http.Header) response.Verdict {
 	why := j.reasonToPass(header)
 	j.mayBeJSON = j.bodyDecides(why, header)
 	if why == noReason {
-		return j.hold(report.OutcomeResponse)
+		return j.hold(Response)
 	}
 	j.pass(why)
 	return response.Pass
@@ -126,9 +148,6 @@ func (j *Judge) reasonToPass(header http.Header) Reason {
 			return reasonReplace
 		}
 	}
-	if j.options.DryRun {
-		return reasonDryRun
-	}
 	return noReason
 }
 
@@ -138,25 +157,21 @@ func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 	if j.options.Mode == All {
 		return false
 	}
-	wouldBeReplaced := why == noReason || why.outcome() == report.OutcomeReplaceable
+	wouldBeReplaced := why == noReason || why.IsReplaceNone()
 	isReadable := j.request.Method != http.MethodHead && header.Get("Content-Encoding") == ""
 	return wouldBeReplaced && isReadable && !j.request.OpensPage()
 }
 
-// pass stores why a 404 response passes. It passes all not_found handlers around this one, too, because the innermost
-// one decides. A dry run decides nothing.
+// pass stores why a 404 response passes.
 func (j *Judge) pass(why Reason) {
-	j.isHeld = false
+	j.cause = NoCause
 	j.reason = why
-	switch {
-	case j.options.DryRun:
-		j.shared.pretend(why)
-	case why != reasonInner:
-		j.shared.decide(report.OutcomePassed, why)
-	}
 }
 
-// Sending implements [response.Judge]. With replace none, no client would get the page.
+// EmptyWrite implements [response.Rules]. It is no answer: a 404 error may follow.
+func (j *Judge) EmptyWrite() response.Verdict { return response.Ignore }
+
+// Sending implements [response.Rules]. With replace none, no client would get the page.
 func (j *Judge) Sending(header http.Header) {
 	if reasons[j.reason].varies && j.options.Mode != None {
 		accept.AddToVary(header, "Accept", "Sec-Fetch-Mode")
@@ -202,38 +217,34 @@ func (j *Judge) isBareStatus(header http.Header) bool {
 	return !j.options.keeps(header) || j.options.keeps(j.before)
 }
 
-// Decide says what a request for a missing address comes to, once the next handler has returned an error or nil: why
-// the page answers it, or, if a 404 response has passed, what that counts as. It returns false for any other request.
-func (j *Judge) Decide(err error, hasAnswered bool) (outcome report.Outcome, isMissing bool) {
+// Decide says why the page answers the request, once the next handler has returned an error or nil.
+func (j *Judge) Decide(err error, hasAnswered bool) Cause {
 	handled := j.request.HandledError
 	switch {
 	case j.reason != noReason:
-		return j.reason.outcome(), true
-	case j.isHeld: // whatever the error is
-		return j.cause, true
+		return NoCause
+	case j.cause != NoCause: // whatever the error is
+		return j.cause
 	case hasAnswered:
-		return 0, false
+		return NoCause
 	case handled != nil && !request.IsNotFound(handled):
-		return 0, false // Caddy sends the status of the handled error
+		return NoCause // Caddy sends the status of the handled error
+	case err != nil && handled == nil && !request.IsNotFound(err):
+		return NoCause
 	case err != nil:
-		return report.OutcomeError, handled != nil || request.IsNotFound(err)
+		return Error
 	case !j.request.IsUnhandled() && !j.request.IsIntercepted():
-		return 0, false
+		return NoCause
 	case handled != nil:
-		return report.OutcomeError, true
+		return Error
 	default:
-		return report.OutcomeUnanswered, true
+		return Unanswered
 	}
 }
 
 // DecidePage stores that the page is sent, and why.
-func (j *Judge) DecidePage(cause report.Outcome) {
+func (j *Judge) DecidePage(cause Cause) {
 	j.shared.decide(cause, noReason)
-}
-
-// IsStatusZero reports whether the status 0 came, which net/http panics over.
-func (j *Judge) IsStatusZero() bool {
-	return j.isHeld && j.cause == report.OutcomeUnanswered
 }
 
 // ClaimCount reports whether the caller is the first to count the request in the report.

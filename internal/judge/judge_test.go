@@ -8,14 +8,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/request"
 	"github.com/caddy-notfound/notfound/internal/response"
 )
@@ -118,24 +116,36 @@ func want404(t *testing.T, j *Judge, s situation, want response.Verdict) {
 func wantReason(t *testing.T, j *Judge, what any, mode, want string) {
 	t.Helper()
 	got := j.Reason().String()
-	if isPage := want == ""; got != want || j.isHeld != isPage {
-		t.Errorf("%v, mode %q: got the reason %q, held: %v, want %q", what, mode, got, j.isHeld, want)
+	isHeld := j.cause != NoCause
+	if isPage := want == ""; got != want || isHeld != isPage && mode != dryRun {
+		t.Errorf("%v, mode %q: got the reason %q, held: %v, want %q", what, mode, got, isHeld, want)
 	}
 }
 
 // dryRun is a mode in the tests.
 const dryRun = "dry run"
 
-// judgeIn judges the situation's 404 response by its header, in the mode that is named, or in a dry run.
-func (s situation) judgeIn(t *testing.T, mode string) *Judge {
+// judgeIn judges the situation's 404 response by its header, and perhaps by its body, in the mode that is named, or in a
+// dry run.
+func (s situation) judgeIn(t *testing.T, mode string, body ...string) *Judge {
 	t.Helper()
 	o := Options{Mode: mode, Keep: keepMarked}
 	if mode == dryRun {
 		o.Mode = Pages
-		o.DryRun = true
 	}
 	j := enter(t, o, s.request())
-	j.Status(http.StatusNotFound, s.header())
+	var rules response.Rules = j
+	dry := &DryRun{Judge: j}
+	if mode == dryRun {
+		rules = dry
+	}
+	rules.Status(http.StatusNotFound, s.header())
+	for _, first := range body {
+		rules.Body([]byte(first), s.header())
+	}
+	if mode == dryRun {
+		dry.Decide(nil, true)
+	}
 	return j
 }
 
@@ -254,11 +264,10 @@ func TestJSONPassesWhateverItsLabel(t *testing.T) {
 			if isJSON {
 				want = "JSON"
 			}
-			j := s.judgeIn(t, mode)
-			passes := j.Body([]byte(body), s.header())
+			j := s.judgeIn(t, mode, body)
 			wantReason(t, j, body, mode, want)
-			if passes != (want != "") || j.IsForProgram() != isJSON {
-				t.Errorf("%q, %s: it passes: %v, for a program: %v", body, mode, passes, j.IsForProgram())
+			if j.IsForProgram() != isJSON {
+				t.Errorf("%q, %s: for a program: %v", body, mode, j.IsForProgram())
 			}
 		}
 	}
@@ -365,6 +374,34 @@ func TestStatusThatIsNoAnswer(t *testing.T) {
 	}
 }
 
+// TestDryRunTakesNoStatusForAnAnswer has the status of a handler that passed on nothing, which the writer sends in a dry
+// run. A body, or another status, is an answer.
+func TestDryRunTakesNoStatusForAnAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status  int
+		hasBody bool
+		want    Cause
+	}{
+		"status 0":              {status: 0, want: Unanswered},
+		"an empty 200":          {status: 200, want: Unanswered},
+		"a 200":                 {status: 200, hasBody: true, want: NoCause},
+		"a 500":                 {status: 500, want: NoCause},
+		"a 404, not at the end": {status: 404, want: Response},
+	} {
+		d := DryRun{Judge: enter(t, Options{}, situation{isUnhandled: true}.request())}
+		d.Status(http.StatusEarlyHints, nil)
+		if verdict := d.Status(tt.status, make(http.Header)); verdict != response.Pass {
+			t.Errorf("%s: got the verdict %d", name, verdict)
+		}
+		if tt.hasBody {
+			d.Body([]byte("theirs"), nil)
+		}
+		if got := d.Decide(nil, true); got != tt.want {
+			t.Errorf("%s: got the cause %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // TestBareStatusOfAnErrorRoute has Caddy's end of an error route, or a handler of the route, write a 404.
 func TestBareStatusOfAnErrorRoute(t *testing.T) {
 	withType := situation{handled: errMissing, contentType: "text/html"}
@@ -390,14 +427,13 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 			values[0] = "changed in place"
 		}
 		j.Status(http.StatusNotFound, tt.situation.header())
-		outcome, _ := j.Decide(nil, !j.isHeld)
-		isPage := outcome == report.OutcomeError
-		if isPage != tt.isPage || j.IsStatusZero() {
-			t.Errorf("%s: got %s, want the page: %v", name, outcome, tt.isPage)
+		cause := j.Decide(nil, true)
+		if isPage := cause == Error; isPage != tt.isPage {
+			t.Errorf("%s: got the cause %q, want the page: %v", name, cause, tt.isPage)
 		}
 
 		// What follows makes it a response.
-		if j.Body(nil, tt.situation.header()); j.isHeld {
+		if !j.Body(nil, tt.situation.header()) {
 			t.Errorf("%s: followed by more, it is still held", name)
 		}
 		reason := j.Reason()
@@ -417,18 +453,21 @@ func TestInnerHandlerDecides(t *testing.T) {
 		inner := enter(t, Options{Keep: keepMarked}, r)
 		want404(t, inner, s, response.Pass)
 		inner.Leave()
-		enter(t, Options{DryRun: true}, r)
+		dry := DryRun{Judge: enter(t, Options{Mode: All}, r)}
+		dry.Status(http.StatusNotFound, situation{}.header())
+		dry.Decide(nil, true)
+		dry.Leave()
 		want404(t, outer, s, response.Pass)
 		if outer.Reason().IsOwn() {
 			t.Errorf("%+v: the outer one has the reason %q, which is the inner one's", s, outer.Reason())
 		}
-		outcome, isMissing := outer.Decide(nil, true)
-		if outcome != report.OutcomePassed || !isMissing {
-			t.Errorf("%+v: it counts as %s, %v", s, outcome, isMissing)
+		if cause := outer.Decide(nil, true); cause != NoCause || !outer.Reason().Passes() {
+			t.Errorf("%+v: the page is for the cause %q", s, cause)
 		}
 
 		// The next handler that begins decides anew, as where an error route follows.
 		again := enter(t, Options{Mode: All}, r)
+		again.Begin()
 		if got, _ := r.Replacer.GetString(reasonPlaceholder); got != "" {
 			t.Errorf("got the reason %q of the handler before", got)
 		}
@@ -436,40 +475,59 @@ func TestInnerHandlerDecides(t *testing.T) {
 	}
 }
 
+type handler struct {
+	options Options
+	isDry   bool
+}
+
+// nest has handlers in each other, of which the innermost one gets a 404 response with the header.
+func nest(t *testing.T, r *request.Request, header http.Header, handlers []handler) {
+	t.Helper()
+	if len(handlers) == 0 {
+		return
+	}
+	j := enter(t, handlers[0].options, r)
+	if handlers[0].isDry {
+		d := DryRun{Judge: j}
+		nest(t, r, header, handlers[1:])
+		d.Status(http.StatusNotFound, header)
+		d.Decide(nil, true)
+	} else {
+		j.Begin()
+		nest(t, r, header, handlers[1:])
+		j.Status(http.StatusNotFound, header)
+		if cause := j.Decide(nil, true); cause != NoCause {
+			j.DecidePage(cause)
+		}
+	}
+	j.Leave()
+}
+
 // TestReasonPlaceholder has handlers in each other, the innermost one last.
 func TestReasonPlaceholder(t *testing.T) {
-	live := Options{Keep: keepMarked}
-	none := Options{Keep: keepMarked, Mode: None}
-	all := Options{Mode: All}
-	dry := Options{DryRun: true}
+	keeping := Options{Keep: keepMarked}
+	none := handler{options: Options{Keep: keepMarked, Mode: None}}
+	all := handler{options: Options{Mode: All}}
+	live := handler{options: keeping}
+	dry := handler{options: keeping, isDry: true}
 	for name, tt := range map[string]struct {
-		handlers  []Options
+		handlers  []handler
 		situation situation
 		want      string
 	}{
 		"one that keeps, in all others": {
-			handlers:  []Options{dry, all, live},
+			handlers:  []handler{dry, all, live},
 			situation: situation{isMarked: true},
 			want:      "keep",
 		},
-		"a dry run":             {handlers: []Options{dry}, want: "dry_run"},
-		"the page in a dry run": {handlers: []Options{dry, live}, want: ""},
-		"a dry run in the page": {handlers: []Options{live, dry}, want: ""},
-		"a dry run in none":     {handlers: []Options{none, dry}, want: "replace none"},
+		"a dry run":             {handlers: []handler{dry}, want: "dry_run"},
+		"the page in a dry run": {handlers: []handler{dry, live}, want: ""},
+		"a dry run in the page": {handlers: []handler{live, dry}, want: ""},
+		"a dry run in none":     {handlers: []handler{none, dry}, want: "replace none"},
+		"a dry run that keeps":  {handlers: []handler{dry}, situation: situation{isMarked: true}, want: "keep"},
 	} {
 		r := tt.situation.request()
-		var judges []*Judge
-		for _, o := range tt.handlers {
-			judges = append(judges, enter(t, o, r))
-		}
-		for _, j := range slices.Backward(judges) {
-			j.Status(http.StatusNotFound, tt.situation.header())
-			outcome, isMissing := j.Decide(nil, !j.isHeld)
-			if isMissing && outcome.IsCause() {
-				j.DecidePage(outcome)
-			}
-			j.Leave()
-		}
+		nest(t, r, tt.situation.header(), tt.handlers)
 		if got, _ := r.Replacer.GetString(reasonPlaceholder); got != tt.want {
 			t.Errorf("%s: got the reason %q, want %q", name, got, tt.want)
 		}
@@ -490,15 +548,11 @@ func TestPlaceholdersAreEmpty(t *testing.T) {
 	}
 }
 
-// TestCausePlaceholder has a page, and a dry run, which leaves the placeholder as it is without not_found.
+// TestCausePlaceholder has a page.
 func TestCausePlaceholder(t *testing.T) {
 	r := situation{}.request()
-	enter(t, Options{DryRun: true}, r)
-	if got, known := r.Replacer.GetString(causePlaceholder); known {
-		t.Errorf("in a dry run, got %q", got)
-	}
 	page := enter(t, Options{}, r)
-	page.DecidePage(report.OutcomeError)
+	page.DecidePage(Error)
 	if got, _ := r.Replacer.GetString(causePlaceholder); got != "error" {
 		t.Errorf("of a page, got %q", got)
 	}
@@ -555,13 +609,16 @@ func TestWhyThePageAnswers(t *testing.T) {
 	} {
 		r := situation{handled: tt.handled, isUnhandled: tt.isUnhandled}.request()
 		j := enter(t, Options{Mode: None, Keep: keepMarked}, r)
-		outcome, isPage := j.Decide(tt.err, tt.hasAnswered)
-		got := ""
-		if isPage {
-			got = outcome.String()
-		}
-		if got != tt.want {
+		if got := j.Decide(tt.err, tt.hasAnswered).String(); got != tt.want {
 			t.Errorf("%s: got the cause %q, want %q", name, got, tt.want)
+		}
+		if tt.want != "" {
+			tt.want = "dry_run"
+		}
+		d := DryRun{Judge: enter(t, Options{Mode: None}, r)}
+		d.Decide(tt.err, tt.hasAnswered)
+		if got, _ := r.Replacer.GetString(reasonPlaceholder); got != tt.want {
+			t.Errorf("%s: in a dry run, got the reason %q, want %q", name, got, tt.want)
 		}
 	}
 }

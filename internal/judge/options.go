@@ -13,10 +13,9 @@ import (
 
 // Options are those of a handler.
 type Options struct {
-	Mode   string                      // which 404 responses are replaced
-	Keep   []caddyhttp.ResponseMatcher // which are never replaced
-	Group  string                      // of which one handler runs at a time; empty: none
-	DryRun bool                        // nothing is replaced, and the handlers around this one decide as without it
+	Mode  string                      // which 404 responses are replaced
+	Keep  []caddyhttp.ResponseMatcher // which are never replaced
+	Group string                      // of which one handler runs at a time; empty: none
 }
 
 // The modes of the option replace.

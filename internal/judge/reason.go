@@ -1,8 +1,6 @@
 package judge
 
-import "github.com/caddy-notfound/notfound/internal/report"
-
-// Reason is why a 404 response passes.
+// Reason is why a 404 response passes, or why a dry run sends no page.
 type Reason uint8
 
 const (
@@ -39,10 +37,8 @@ func (r Reason) String() string { return reasons[r].name }
 // IsOwn reports whether a response passes for a reason of this handler, which logs it.
 func (r Reason) IsOwn() bool { return r > reasonInner }
 
-// outcome returns what a 404 response that passes counts as.
-func (r Reason) outcome() report.Outcome {
-	if r == reasonReplace || r == reasonDryRun {
-		return report.OutcomeReplaceable
-	}
-	return report.OutcomePassed
-}
+// IsReplaceNone reports whether a response passes only because of replace none.
+func (r Reason) IsReplaceNone() bool { return r == reasonReplace }
+
+// Passes reports whether a response passes.
+func (r Reason) Passes() bool { return r != noReason }

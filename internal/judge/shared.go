@@ -3,7 +3,6 @@ package judge
 import (
 	"sync"
 
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/request"
 )
 
@@ -19,12 +18,11 @@ const (
 // lock, so that is only safe if a not_found handler is around both chains.
 type shared struct {
 	mu        sync.Mutex
-	innermost *Judge         // of the handlers that are running; each has the one around it
-	isLive    bool           // a handler without dry_run has begun
-	isDecided bool           // a 404 becomes a page, or passes
-	outcome   report.Outcome // which of them: the cause of the page, or that it passes
-	reason    Reason         // why it passes, also a dry run
-	isCounted bool           // a handler has claimed the count: it has the option report, or has written a page
+	innermost *Judge // of the handlers that are running; each has the one around it
+	isDecided bool   // a 404 becomes a page, or passes
+	cause     Cause  // of the page
+	reason    Reason // why it passes
+	isCounted bool   // a handler has claimed the count: it has the option report, or has written a page
 }
 
 // sharedBy returns what the handlers of a request share: of the first one, its own.
@@ -48,18 +46,14 @@ func (s *shared) placeholder(key string) (any, bool) {
 	case sharedKey:
 		return s, true
 	case causePlaceholder:
-		if !s.isDecided || s.outcome == report.OutcomePassed {
-			return "", s.isLive
-		}
-		return s.outcome.String(), true
+		return s.cause.String(), true
 	case reasonPlaceholder:
 		return s.reason.String(), true
 	}
 	return nil, false
 }
 
-// enter adds a handler to those that are running, and starts the decision anew, except for a dry run. It returns false
-// if one of the same group is already running.
+// enter adds a handler to those that are running. It returns false if one of the same group is already running.
 func (s *shared) enter(j *Judge) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,12 +66,16 @@ func (s *shared) enter(j *Judge) bool {
 	}
 	j.outer = s.innermost
 	s.innermost = j
-	if !j.options.DryRun {
-		s.isLive = true
-		s.isDecided = false
-		s.reason = noReason
-	}
 	return true
+}
+
+// begin starts the decision anew.
+func (s *shared) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isDecided = false
+	s.cause = NoCause
+	s.reason = noReason
 }
 
 // leave removes a handler from those that are running. It need not be the innermost: another chain may run.
@@ -93,24 +91,24 @@ func (s *shared) leave(j *Judge) {
 }
 
 // decide stores that a 404 becomes the page, for a cause, or passes for a reason.
-func (s *shared) decide(outcome report.Outcome, why Reason) {
+func (s *shared) decide(cause Cause, why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isDecided = true
-	s.outcome = outcome
+	s.cause = cause
 	s.reason = why
 }
 
-// pretend stores why a 404 response passes a dry run, which decides nothing.
-func (s *shared) pretend(why Reason) {
+// note stores why there is no page, unless a handler has decided.
+func (s *shared) note(why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.isDecided {
+	if !s.isDecided && why != noReason {
 		s.reason = why
 	}
 }
 
-// hasDecided reports whether a handler has decided since the last one without dry_run began.
+// hasDecided reports whether a handler has decided since the last one began to.
 func (s *shared) hasDecided() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

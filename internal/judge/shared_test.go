@@ -49,10 +49,17 @@ func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
 	begun.Add(n)
 	for i := range n {
 		chains.Go(func() {
-			inner := enter(t, Options{Keep: keepMarked, DryRun: i%2 == 0}, r)
+			inner := enter(t, Options{Keep: keepMarked}, r)
 			begun.Done()
 			begun.Wait()
-			inner.Status(http.StatusNotFound, e.header())
+			if i%2 == 0 {
+				dry := DryRun{Judge: inner}
+				dry.Status(http.StatusNotFound, e.header())
+				dry.Decide(nil, true)
+			} else {
+				inner.Begin()
+				inner.Status(http.StatusNotFound, e.header())
+			}
 			inner.ClaimCount()
 			r.Replacer.GetString(reasonPlaceholder)
 			r.Replacer.GetString(causePlaceholder)

@@ -131,10 +131,10 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 		i = t.admit(string(key), now, room)
 	}
 	t.Count++
-	*t.Outcomes.all()[m.Outcome]++
+	t.Outcomes.add(m.Outcome)
 	t.counts[i]++
 	s := &t.slots[i]
-	*s.outcomes.all()[m.Outcome]++
+	s.outcomes.add(m.Outcome)
 	if m.OpensPage {
 		t.Browsers++
 		s.browsers++
@@ -183,7 +183,7 @@ func (t *table) addTo(r *Report, link Link) {
 	if len(t.counts) == r.Capacity {
 		t.Floor = slices.Min(t.counts)
 	}
-	*r.Links.all()[link] = t.Total
+	*r.Links.of(link) = t.Total
 	for i, s := range t.slots {
 		host, path, _ := strings.Cut(s.key, " ")
 		r.Addresses = append(r.Addresses, Address{

@@ -38,17 +38,18 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 			}
 			c.Add(m)
 			counts[m.Link][m.Path]++
-			total := totals.all()[m.Link]
+			total := totals.of(m.Link)
 			total.Count++
-			*total.Outcomes.all()[m.Outcome]++
+			total.Outcomes.add(m.Outcome)
 			if m.OpensPage {
 				total.Browsers++
 			}
 		}
 
 		r, _ := c.Snapshot()
-		for link, total := range r.Links.all() {
-			want := totals.all()[link]
+		for link := range NumLinks {
+			total := r.Links.of(link)
+			want := totals.of(link)
 			want.Floor = total.Floor
 			if *total != *want {
 				t.Errorf("%s: got the total %+v, want %+v", Link(link), total, want)
@@ -72,8 +73,8 @@ func checkBounds(t *testing.T, r Report, link Link, counts map[string]uint64) {
 			t.Errorf("%s was missed %d times, which is not between %d and %d", a.Path, n, least, a.Count)
 		}
 		var sum uint64
-		for _, n := range a.Outcomes.all() {
-			sum += *n
+		for _, n := range a.Outcomes.counts() {
+			sum += n
 		}
 		if sum != least {
 			t.Errorf("%s has the outcomes %+v, which do not add up to %d", a.Path, a.Outcomes, least)
@@ -82,7 +83,7 @@ func checkBounds(t *testing.T, r Report, link Link, counts map[string]uint64) {
 	if len(reported) > r.Capacity {
 		t.Errorf("%s has %d addresses, but room for only %d", link, len(reported), r.Capacity)
 	}
-	total := r.Links.all()[link]
+	total := r.Links.of(link)
 	most := min(total.Floor, total.Count/uint64(r.Capacity))
 	for path, n := range counts {
 		if n > most && !reported[path] {
@@ -160,7 +161,8 @@ func TestNoCountIsLost(t *testing.T) {
 		}
 		c.Snapshot()
 		r, _ := c.Take()
-		for _, total := range r.Links.all() {
+		for link := range NumLinks {
+			total := r.Links.of(link)
 			count += total.Count
 		}
 		for _, a := range r.Addresses {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,10 +10,10 @@ import (
 
 // Filter chooses addresses of a report. The zero value chooses all of them.
 type Filter struct {
-	Limit int    // how many addresses of each kind of link, the most frequent ones; 0: all
-	Link  string // only addresses that this kind of link led to; empty: any
-	Why   string // only addresses that had this outcome; empty: any
-	Host  string // only addresses of this host, with its port unless that is a default one; empty: any
+	Limit   int    // how many addresses of each kind of link, the most frequent ones; 0: all
+	Link    string // only addresses that this kind of link led to; empty: any
+	Outcome string // only addresses that had this outcome; empty: any
+	Host    string // only addresses of this host, with its port unless that is a default one; empty: any
 }
 
 // Check refuses values that choose nothing.
@@ -25,7 +24,10 @@ func (f *Filter) Check() error {
 	if f.Host != "" && !uri.ValidAuthority(f.Host) {
 		return fmt.Errorf("host: %q is not a host; write --host www.example.com", f.Host)
 	}
-	return cmp.Or(checkName("link", f.Link, linkNames[:]), checkName("why", f.Why, outcomeNames[:]))
+	if err := checkName("link", f.Link, linkNames[:]); err != nil {
+		return err
+	}
+	return checkName("outcome", f.Outcome, outcomeNames[:])
 }
 
 func checkName(flag, name string, names []string) error {
@@ -37,9 +39,8 @@ func checkName(flag, name string, names []string) error {
 
 // of returns the addresses of one kind of link that the filter chooses, whatever the limit.
 func (f *Filter) of(r *Report, link Link) (chosen []Address) {
-	why := slices.Index(outcomeNames[:], f.Why) // negative for any
 	for _, a := range r.Addresses {
-		hadOutcome := why < 0 || *a.Outcomes.all()[why] > 0
+		hadOutcome := f.Outcome == "" || a.Outcomes.countOf(f.Outcome) > 0
 		isOfHost := f.Host == "" || sameHost(a.Host, f.Host)
 		if a.Link == link && hadOutcome && isOfHost {
 			chosen = append(chosen, a)

@@ -27,8 +27,8 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 	count := r.Links.Own.Count + r.Links.Other.Count + r.Links.None.Count
 	since := r.Since.Local().Format(time.DateTime)
 	fmt.Fprintf(&b, "%s%s since %s\n", plural(count, "404"), inAll, since)
-	for i, t := range r.Links.all() {
-		link := Link(i)
+	for link := range NumLinks {
+		t := r.Links.of(link)
 		isChosen := f.Link == "" || f.Link == link.String()
 		if t.Count == 0 || !isChosen {
 			continue
@@ -76,7 +76,7 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 	if more := len(chosen) - len(shown); more > 0 {
 		fmt.Fprintf(b, "... and %d more\n", more)
 	}
-	if floor := r.Links.all()[link].Floor; floor > 0 {
+	if floor := r.Links.of(link).Floor; floor > 0 {
 		fmt.Fprintf(b, "There was no room for every address: "+
 			"one that is not here may have been missed up to %s.\n", plural(floor, "time"))
 	}

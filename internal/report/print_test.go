@@ -123,7 +123,7 @@ There was no room for every address: one that is not here may have been missed u
 `,
 		},
 		"an outcome": {
-			filter: Filter{Link: "own", Why: "error"},
+			filter: Filter{Link: "own", Outcome: "error"},
 			want: `124498 404s in all since 2026-01-02 03:04:05
 
 OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response, 1001 by a browser

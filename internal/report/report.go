@@ -31,9 +31,6 @@ var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passe
 // String returns the name that people read, for example unanswered.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// IsCause reports whether the outcome is the cause of a page.
-func (o Outcome) IsCause() bool { return o < NumCauses }
-
 // Link is the kind of link that led to a missing address.
 type Link uint8
 
@@ -80,11 +77,15 @@ type Totals struct {
 	None  Total `json:"none"`
 }
 
-func (t *Totals) all() [NumLinks]*Total {
-	return [...]*Total{
-		&t.Own,
-		&t.Other,
-		&t.None,
+// of returns the total of one kind of link.
+func (t *Totals) of(link Link) *Total {
+	switch link {
+	case OwnLink:
+		return &t.Own
+	case OtherLink:
+		return &t.Other
+	default:
+		return &t.None
 	}
 }
 
@@ -120,24 +121,47 @@ type Outcomes struct {
 	Replaceable uint64 `json:"replaceable"`
 }
 
-func (o *Outcomes) all() [NumOutcomes]*uint64 {
-	return [...]*uint64{
-		&o.Unanswered,
-		&o.Error,
-		&o.Response,
-		&o.Passed,
-		&o.Replaceable,
+// add counts a request.
+func (o *Outcomes) add(outcome Outcome) {
+	switch outcome {
+	case OutcomeUnanswered:
+		o.Unanswered++
+	case OutcomeError:
+		o.Error++
+	case OutcomeResponse:
+		o.Response++
+	case OutcomePassed:
+		o.Passed++
+	case OutcomeReplaceable:
+		o.Replaceable++
 	}
+}
+
+// counts returns the counts by [Outcome].
+func (o *Outcomes) counts() [NumOutcomes]uint64 {
+	return [...]uint64{
+		OutcomeUnanswered:  o.Unanswered,
+		OutcomeError:       o.Error,
+		OutcomeResponse:    o.Response,
+		OutcomePassed:      o.Passed,
+		OutcomeReplaceable: o.Replaceable,
+	}
+}
+
+// countOf returns the count of the outcome that people read as name.
+func (o *Outcomes) countOf(name string) uint64 {
+	i := slices.Index(outcomeNames[:], name)
+	return o.counts()[i]
 }
 
 // String lists the outcomes with their counts, or names the only one.
 func (o Outcomes) String() string {
 	var name string
 	var counts []string
-	for i, n := range o.all() {
-		if *n > 0 {
+	for i, n := range o.counts() {
+		if n > 0 {
 			name = outcomeNames[i]
-			counts = append(counts, fmt.Sprintf("%d %s", *n, name))
+			counts = append(counts, fmt.Sprintf("%d %s", n, name))
 		}
 	}
 	if len(counts) == 1 {

@@ -28,13 +28,13 @@ type Request struct {
 	Referer string
 
 	IsScript  bool // fetch or XMLHttpRequest, whose response nobody sees but the script
+	IsFetched bool // by a script or as a download, and not as a part of a page
 	Navigates bool // a page is opened, by a navigation that may pass through a service worker
 
 	ctx       context.Context
 	vars      map[string]any // Caddy's variables
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
-	isFetched bool      // by a script or as a download, and not as a part of a page
 	body      io.Reader // Caddy's, if net/http would discard it before a page; otherwise nil
 }
 
@@ -60,8 +60,8 @@ func (r *Request) Read(from *http.Request) {
 	mode := from.Header.Get("Sec-Fetch-Mode")
 	dest := from.Header.Get("Sec-Fetch-Dest")
 	isCORS := mode == "cors" || mode == "same-origin"
-	r.isFetched = dest == "empty"
-	r.IsScript = isCORS && (dest == "" || r.isFetched)
+	r.IsFetched = dest == "empty"
+	r.IsScript = isCORS && (dest == "" || r.IsFetched)
 	r.Navigates = mode == "navigate"
 
 	server, _ := r.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
@@ -110,11 +110,6 @@ func forwarded(values []string) string {
 // OpensPage reports whether the client is a browser that opens a page, or another client that asks for HTML by name.
 func (r *Request) OpensPage() bool {
 	return r.Navigates || strings.Contains(strings.ToLower(r.Accept), "text/html")
-}
-
-// MayFollowLink is false for a request that a program made. A script that loads pages, as htmx does, asks for HTML.
-func (r *Request) MayFollowLink() bool {
-	return !r.isFetched || r.OpensPage()
 }
 
 // Asked returns what the client asked for, before any rewrite.

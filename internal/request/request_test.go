@@ -92,8 +92,8 @@ func TestWhoAsks(t *testing.T) {
 		if got.OpensPage() != tt.opensPage {
 			t.Errorf("%s: opens a page: %v", name, got.OpensPage())
 		}
-		if got.MayFollowLink() == tt.followsNoLink {
-			t.Errorf("%s: may follow a link: %v", name, got.MayFollowLink())
+		if followsNoLink := got.IsFetched && !got.OpensPage(); followsNoLink != tt.followsNoLink {
+			t.Errorf("%s: follows no link: %v", name, followsNoLink)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package response has the writer of the next handler's response. It asks a [Judge] what becomes of the response: it is
-// passed on as it comes, or held back, so that another one can be sent in its place. A held body is drained, and never
-// buffered.
+// Package response has the writer of the next handler's response. It asks its [Rules] what becomes of the response: it
+// is passed on as it comes, or held back, so that another one can be sent in its place. A held body is drained, and
+// never buffered.
 package response
 
 import (
@@ -16,14 +16,17 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Judge says what becomes of a response.
-type Judge interface {
+// Rules say what becomes of a response. Package judge has them.
+type Rules interface {
 	// Status judges the status of a response that has not begun.
 	Status(status int, header http.Header) Verdict
 
-	// Body judges what follows a 404: the first bytes of the body, or none for a flush, a hijack and a reader, which is
-	// not looked into. It reports whether a response that is held passes after all. The header is the one that the
-	// response began with.
+	// EmptyWrite judges a write of no bytes: Pass or Ignore.
+	EmptyWrite() Verdict
+
+	// Body judges what follows a status: the first bytes of the body, or none for a flush, a hijack and a reader, which
+	// is not looked into. It reports whether a 404 that is held passes after all. The header is the one that the response
+	// began with.
 	Body(first []byte, header http.Header) (passes bool)
 
 	// Sending may change the header of a 404 response that passes, before it is sent.
@@ -49,22 +52,19 @@ const (
 
 // Writer is the writer of one response. By its first status, or what implies one, a response is
 //
-//	passed    if the judge says Pass, or a body, a flush or a hijack comes first
-//	held      if the judge says Hold; what follows a 404 may have it pass after all
+//	passed    if the rules say Pass, or a body, a flush or a hijack comes first
+//	held      if the rules say Hold; what follows a 404 may have it pass after all
 //	pending   until then, and after Ignore
-//
-// In a dry run, the states are the same, and everything is sent.
 //
 // A handler may keep its writer after it has returned, so a writer is never used for another response.
 type Writer struct {
 	caddyhttp.ResponseWriterWrapper
-	Judge  Judge
-	DryRun bool // everything is sent, whatever the verdict
+	Rules Rules
 
 	state         state
 	isIgnored     bool // a status was ignored
 	hasEmptyWrite bool // an empty write was ignored
-	awaitsBody    bool // after a 404: the first bytes of the body are still to be judged
+	awaitsBody    bool // the first bytes of the body are still to be judged
 	heldResponse  *heldResponse
 }
 
@@ -80,7 +80,7 @@ type heldResponse struct {
 func (w *Writer) HasAnswered() bool { return w.state == passed }
 
 // IsHeld reports whether the response is held, and the client waits for another one.
-func (w *Writer) IsHeld() bool { return w.state == held && !w.DryRun }
+func (w *Writer) IsHeld() bool { return w.state == held }
 
 // HeldHeader returns the header that a held response began with.
 func (w *Writer) HeldHeader() http.Header { return w.heldResponse.header }
@@ -90,23 +90,24 @@ func (w *Writer) RestoreHeader() {
 	replaceHeader(w.Header(), w.heldResponse.header)
 }
 
-// End ends a response in whose place no other one is sent. What was ignored then sends the header, for which deferred
-// operations of Caddy's header handler wait.
+// End ends a response in whose place no other one is sent. If a status or an empty write was ignored, and no page has
+// taken its place, it was an answer after all: an empty 200. An empty write sends that now. net/http would send a 200 as
+// well, but Caddy's header handler does its deferred operations only when something is written.
 func (w *Writer) End() {
 	wasIgnored := w.hasEmptyWrite || w.isIgnored
-	if wasIgnored && w.state == pending && !w.DryRun {
+	if wasIgnored && w.state == pending {
 		_, _ = w.ResponseWriter.Write(nil)
 	}
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *Writer) WriteHeader(status int) {
-	if w.decide(status) || w.DryRun {
+	if w.decide(status) {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// decide asks the judge about a status, and reports whether it is sent. Only the first one counts, as for net/http.
+// decide asks the rules about a status, and reports whether it is sent. Only the first one counts, as for net/http.
 func (w *Writer) decide(status int) (sends bool) {
 	if w.state == passed {
 		return true
@@ -114,7 +115,7 @@ func (w *Writer) decide(status int) (sends bool) {
 	if w.state == held || w.isIgnored {
 		return false
 	}
-	switch w.Judge.Status(status, w.Header()) {
+	switch w.Rules.Status(status, w.Header()) {
 	case Ignore:
 		w.isIgnored = true
 		return false
@@ -123,15 +124,19 @@ func (w *Writer) decide(status int) (sends bool) {
 		w.awaitsBody = status == http.StatusNotFound
 		return false
 	}
-	isFinal := status < 100 || status >= 200 || status == http.StatusSwitchingProtocols
-	if isFinal {
+	if IsFinal(status) {
 		w.state = passed
-		w.awaitsBody = status == http.StatusNotFound
-		if w.awaitsBody && !w.DryRun {
-			w.Judge.Sending(w.Header())
+		w.awaitsBody = true
+		if status == http.StatusNotFound {
+			w.Rules.Sending(w.Header())
 		}
 	}
 	return true
+}
+
+// IsFinal reports whether a response begins with a status, which is not one of those that may precede it.
+func IsFinal(status int) bool {
+	return status < 100 || status >= 200 || status == http.StatusSwitchingProtocols
 }
 
 func (w *Writer) hold() {
@@ -148,8 +153,8 @@ func (w *Writer) judgeBody(first []byte) {
 		return
 	}
 	if w.state == passed {
-		w.Judge.Body(first, w.Header())
-	} else if w.Judge.Body(first, w.heldResponse.header) {
+		w.Rules.Body(first, w.Header())
+	} else if w.Rules.Body(first, w.heldResponse.header) {
 		w.release()
 	}
 }
@@ -160,13 +165,10 @@ func (w *Writer) judgeBody(first []byte) {
 // cookie, and net/http the trailer.
 func (w *Writer) release() {
 	w.state = passed
-	if w.DryRun {
-		return
-	}
 	header := w.Header()
 	changes := changesOf(w.heldResponse.header, header)
 	replaceHeader(header, w.heldResponse.header)
-	w.Judge.Sending(header)
+	w.Rules.Sending(header)
 	w.ResponseWriter.WriteHeader(http.StatusNotFound)
 	applyChanges(header, changes)
 	if w.heldResponse.isFlushed { // or net/http would guess a Content-Type
@@ -226,28 +228,22 @@ func (r *heldResponse) drain(n int) (int, error) {
 	return n, nil
 }
 
-// Write implements http.ResponseWriter. An empty write is no answer: a 404 error may follow.
+// Write implements http.ResponseWriter.
 func (w *Writer) Write(p []byte) (int, error) {
-	if len(p) == 0 && !w.DryRun {
-		w.hasEmptyWrite = true
-		return 0, nil
-	}
-	if len(p) > 0 {
-		w.judgeBody(p)
-		w.awaitsBody = false
-		if w.IsHeld() {
-			return w.heldResponse.drain(len(p))
+	if len(p) == 0 {
+		if w.Rules.EmptyWrite() == Ignore {
+			w.hasEmptyWrite = true
+			return 0, nil
 		}
-		w.pass()
+		return w.ResponseWriter.Write(nil)
 	}
+	w.judgeBody(p)
+	w.awaitsBody = false
+	if w.IsHeld() {
+		return w.heldResponse.drain(len(p))
+	}
+	w.state = passed
 	return w.ResponseWriter.Write(p)
-}
-
-// pass marks a pending response as passed. In a dry run, a held response stays held.
-func (w *Writer) pass() {
-	if w.state == pending {
-		w.state = passed
-	}
 }
 
 // ReadFrom implements io.ReaderFrom, down to the connection where Caddy does. An empty reader is an answer, unlike an
@@ -258,7 +254,7 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	if w.IsHeld() {
 		return io.Copy(struct{ io.Writer }{w}, r) // without ReadFrom, which would call itself
 	}
-	w.pass()
+	w.state = passed
 	return w.ResponseWriterWrapper.ReadFrom(r)
 }
 
@@ -271,7 +267,7 @@ func (w *Writer) FlushError() error {
 	}
 	err := http.NewResponseController(w.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {
-		w.pass()
+		w.state = passed
 	}
 	return err
 }
@@ -285,7 +281,7 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
-		w.pass()
+		w.state = passed
 	}
 	return conn, buf, err
 }

@@ -73,6 +73,8 @@ func (v verdicts) Body(first []byte, _ http.Header) bool {
 	return strings.HasPrefix(string(first), "{")
 }
 
+func (v verdicts) EmptyWrite() Verdict { return Ignore }
+
 func (v verdicts) Sending(header http.Header) {
 	header.Set("Vary", "Accept")
 }
@@ -80,7 +82,7 @@ func (v verdicts) Sending(header http.Header) {
 // newWriter returns a writer that holds every 404, and ignores every 200.
 func newWriter(below http.ResponseWriter) *Writer {
 	w := new(Writer)
-	w.Judge = verdicts{404: Hold, 200: Ignore}
+	w.Rules = verdicts{404: Hold, 200: Ignore}
 	w.ResponseWriter = below
 	return w
 }
@@ -94,30 +96,27 @@ func heldWriter() *Writer {
 
 // TestKeepsInterfaces uses everything that the writer below implements.
 func TestKeepsInterfaces(t *testing.T) {
-	for _, isDry := range []bool{false, true} {
-		below := newConnection()
-		writer := newWriter(below)
-		writer.DryRun = isDry
-		w := writer.ForHandler()
-		rc := http.NewResponseController(w)
-		w.(http.Flusher).Flush()
-		onlyReader := io.LimitReader(strings.NewReader("theirs"), 6) // without WriteTo, which io.Copy prefers
-		_, copyErr := io.Copy(w, onlyReader)
-		_, _, hijackErr := w.(http.Hijacker).Hijack()
-		err := errors.Join(
-			copyErr,
-			hijackErr,
-			rc.SetReadDeadline(time.Time{}),
-			rc.SetWriteDeadline(time.Time{}),
-			rc.EnableFullDuplex(),
-			w.(http.Pusher).Push("/style.css", nil),
-			rc.Flush(),
-		)
-		const want = "Flush, ReadFrom, Hijack, SetReadDeadline, SetWriteDeadline, EnableFullDuplex, Push /style.css, Flush"
-		got := strings.Join(below.calls, ", ")
-		if got != want || err != nil {
-			t.Errorf("dry run: %v: got the calls %s, want %s: %v", isDry, got, want, err)
-		}
+	below := newConnection()
+	writer := newWriter(below)
+	w := writer.ForHandler()
+	rc := http.NewResponseController(w)
+	w.(http.Flusher).Flush()
+	onlyReader := io.LimitReader(strings.NewReader("theirs"), 6) // without WriteTo, which io.Copy prefers
+	_, copyErr := io.Copy(w, onlyReader)
+	_, _, hijackErr := w.(http.Hijacker).Hijack()
+	err := errors.Join(
+		copyErr,
+		hijackErr,
+		rc.SetReadDeadline(time.Time{}),
+		rc.SetWriteDeadline(time.Time{}),
+		rc.EnableFullDuplex(),
+		w.(http.Pusher).Push("/style.css", nil),
+		rc.Flush(),
+	)
+	const want = "Flush, ReadFrom, Hijack, SetReadDeadline, SetWriteDeadline, EnableFullDuplex, Push /style.css, Flush"
+	got := strings.Join(below.calls, ", ")
+	if got != want || err != nil {
+		t.Errorf("got the calls %s, want %s: %v", got, want, err)
 	}
 }
 
@@ -243,16 +242,13 @@ func TestReleasedResponseIsAsIfItWasNeverHeld(t *testing.T) {
 func TestOnlyThe404ThatPassesIsChanged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
-		isDry  bool
 		vary   string
 	}{
-		"a 404":              {status: http.StatusNotFound, vary: "Accept"},
-		"a 404 in a dry run": {status: http.StatusNotFound, isDry: true},
-		"another status":     {status: http.StatusForbidden},
+		"a 404":          {status: http.StatusNotFound, vary: "Accept"},
+		"another status": {status: http.StatusForbidden},
 	} {
 		w := newWriter(newConnection())
-		w.Judge = verdicts{} // every status passes
-		w.DryRun = tt.isDry
+		w.Rules = verdicts{} // every status passes
 		w.WriteHeader(tt.status)
 		if got := w.Header().Get("Vary"); got != tt.vary {
 			t.Errorf("%s: got Vary %q, want %q", name, got, tt.vary)
@@ -278,7 +274,7 @@ func TestWhateverFollowsA404IsJudged(t *testing.T) {
 		},
 	} {
 		w := heldWriter()
-		w.Judge = statusAlone{}
+		w.Rules = statusAlone{}
 		if err := follow(w); err != nil || !w.HasAnswered() {
 			t.Errorf("%s: the response is held: %v, %v", name, w.IsHeld(), err)
 		}

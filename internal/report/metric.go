@@ -8,7 +8,15 @@ import (
 
 // Metric counts pages by cause and by link. Its labels have fixed values, so no client can add a time series. All
 // series exist from the start, so a rate sees the first page.
-type Metric [NumCauses][NumLinks]prometheus.Counter
+type Metric struct {
+	pages map[labels]prometheus.Counter
+}
+
+// labels are those of a time series.
+type labels struct {
+	cause Outcome
+	link  Link
+}
 
 // NewMetric registers caddy_not_found_pages_total, unless another handler of the same config has.
 func NewMetric(registry *prometheus.Registry) (m Metric, err error) {
@@ -25,9 +33,10 @@ func NewMetric(registry *prometheus.Registry) (m Metric, err error) {
 	} else if err != nil {
 		return m, err
 	}
+	m.pages = make(map[labels]prometheus.Counter)
 	for cause := range NumCauses {
 		for link := range NumLinks {
-			m[cause][link] = vec.WithLabelValues(cause.String(), link.String())
+			m.pages[labels{cause, link}] = vec.WithLabelValues(cause.String(), link.String())
 		}
 	}
 	return m, nil
@@ -35,5 +44,5 @@ func NewMetric(registry *prometheus.Registry) (m Metric, err error) {
 
 // Inc counts a page.
 func (m *Metric) Inc(miss *Miss) {
-	m[miss.Outcome][miss.Link].Inc()
+	m.pages[labels{miss.Outcome, miss.Link}].Inc()
 }

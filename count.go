@@ -1,0 +1,74 @@
+package notfound
+
+import (
+	"github.com/caddy-notfound/notfound/internal/judge"
+	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/report"
+)
+
+// countPage counts a page in the metric and, with the option report, in the report. The address is the one on the page.
+func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
+	miss := x.miss(asked, address, outcomeOf(cause))
+	x.handler.metric.Inc(&miss)
+	isFirst := x.judge.ClaimCount() // also without report: no outer handler counts a request that got this page
+	if isFirst && x.handler.Report {
+		report.Missed.Add(miss)
+	}
+}
+
+// countPassed counts a 404 response that has passed.
+func (x *exchange) countPassed() {
+	reason := x.judge.Reason()
+	switch {
+	case !reason.Passes():
+	case reason.IsReplaceNone():
+		x.report(report.OutcomeReplaceable)
+	default:
+		x.report(report.OutcomePassed)
+	}
+}
+
+// countDryRun counts what the page would have been for.
+func (x *exchange) countDryRun(cause judge.Cause) {
+	if cause == judge.Response {
+		x.report(report.OutcomeReplaceable)
+		return
+	}
+	x.report(outcomeOf(cause))
+}
+
+// report counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
+func (x *exchange) report(outcome report.Outcome) {
+	if !x.handler.Report || !x.judge.ClaimCount() {
+		return
+	}
+	asked, address := x.asked()
+	report.Missed.Add(x.miss(&asked, address, outcome))
+}
+
+// miss describes a request for a missing address.
+func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcome) report.Miss {
+	opensPage := x.request.OpensPage()
+	isFetched := x.request.IsFetched && !opensPage // a script that loads pages, as htmx does, asks for HTML
+	missing := report.Request{
+		Address:   address,
+		Authority: asked.Authority,
+		Method:    asked.Method,
+		Referer:   x.request.Referer,
+		HasNoLink: x.judge.IsForProgram() || isFetched,
+		OpensPage: opensPage,
+	}
+	return missing.Miss(outcome)
+}
+
+// outcomeOf returns what a page counts as.
+func outcomeOf(cause judge.Cause) report.Outcome {
+	switch cause {
+	case judge.Unanswered:
+		return report.OutcomeUnanswered
+	case judge.Error:
+		return report.OutcomeError
+	default:
+		return report.OutcomeResponse
+	}
+}

@@ -1,0 +1,49 @@
+package judge
+
+import (
+	"net/http"
+
+	"github.com/caddy-notfound/notfound/internal/response"
+)
+
+// DryRun is a judge that only looks: everything passes, and it decides nothing for the handlers around it.
+type DryRun struct {
+	*Judge
+	isIgnored bool        // the response has only a status that is no answer
+	header    http.Header // the one that a 404 response began with
+}
+
+// Status implements [response.Rules].
+func (d *DryRun) Status(status int, header http.Header) response.Verdict {
+	verdict := d.judgeStatus(status, header)
+	if response.IsFinal(status) {
+		d.isIgnored = verdict == response.Ignore
+	}
+	if status == http.StatusNotFound {
+		d.header = header.Clone() // the handler may change it before the body
+	}
+	return response.Pass
+}
+
+// Body implements [response.Rules].
+func (d *DryRun) Body(first []byte, _ http.Header) (passes bool) {
+	d.isIgnored = false
+	d.judgeBody(first, d.header)
+	return true
+}
+
+// EmptyWrite implements [response.Rules].
+func (*DryRun) EmptyWrite() response.Verdict { return response.Pass }
+
+// Sending implements [response.Rules].
+func (*DryRun) Sending(http.Header) {}
+
+// Decide says why the page would answer the request. The reason for which it does not is then the dry run.
+func (d *DryRun) Decide(err error, hasAnswered bool) Cause {
+	cause := d.Judge.Decide(err, hasAnswered && !d.isIgnored)
+	if cause != NoCause {
+		d.reason = reasonDryRun
+	}
+	d.shared.note(d.reason)
+	return cause
+}
