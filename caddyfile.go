@@ -26,7 +26,7 @@ func init() {
 	// which must never execute a page that echoes what a client sent.
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
 
-	command.Register(newHandler, checkTemplate)
+	command.Register(checkTemplate)
 }
 
 // parseCaddyfile makes the route of a not_found directive.
@@ -200,19 +200,6 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	}
 	h.Keep = append(h.Keep, matchers["keep"])
 	return nil
-}
-
-// newHandler returns a handler with options, each of which is its name and its arguments. The error is as in a
-// Caddyfile.
-func newHandler(options [][]string) (any, error) {
-	h := new(Handler)
-	for _, option := range options {
-		name, args := option[0], option[1:]
-		if err := h.setOption(name, args); err != nil {
-			return nil, err
-		}
-	}
-	return h, nil
 }
 
 // checkTemplate checks the file of a template, whose arguments are as in a Caddyfile, as when a config is reloaded.

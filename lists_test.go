@@ -13,11 +13,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
@@ -146,35 +143,13 @@ func TestSentencesNameAllFormats(t *testing.T) {
 	}
 	last := len(names) - 1
 	want := strings.Join(names[:last], ", ") + " or " + names[last]
-	for _, file := range []string{"README.md", "module.go", "internal/command/command.go"} {
+	for _, file := range []string{"README.md", "module.go"} {
 		text := strings.ReplaceAll(readFile(t, file), "\n//", "\n")
 		text = strings.Join(strings.Fields(text), " ")
 		if !strings.Contains(text, want) {
 			t.Errorf("%s does not name all formats: %s", file, want)
 		}
 	}
-}
-
-func TestListsOfFlags(t *testing.T) {
-	command := caddycmd.Commands()["not-found"]
-	cmd := new(cobra.Command)
-	command.CobraFunc(cmd)
-	var flags []string
-	cmd.Flags().SortFlags = false // so that they are in the order of the code
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		flags = append(flags, f.Name)
-	})
-	wantItems(t, command.Usage, `\[--([a-z-]+)`, flags...)
-
-	var options []string
-	for _, option := range optionNames {
-		flag := strings.ReplaceAll(option, "_", "-")
-		if flag != "report" && cmd.Flag(flag) != nil { // the help describes --report apart
-			options = append(options, flag)
-		}
-	}
-	help := between(t, "internal/command/command.go", "Accept header prefers. ", " are the options of the")
-	wantItems(t, help, `--([a-z-]+)`, options...)
 }
 
 func TestListsOfTheReport(t *testing.T) {

@@ -35,7 +35,7 @@ func init() {
 // The page is plain text, HTML, Markdown, JSON, problem details or XML, whichever the client's Accept header prefers.
 // Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is
 // empty. Where a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no
-// browser`, `replace none` or `dry_run`. The last one is also for a request that the page would answer but for a dry run.
+// browser`, `replace none` or `dry_run`. The last one is also for an unanswered request or an error in a dry run.
 type Handler struct {
 	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders are
 	// supported; if those of a request leave it blank, it is the default. Not together with ContextPath. Default:

@@ -219,3 +219,14 @@ func edited(t *testing.T, file string, oldnew ...string) string {
 	}
 	return strings.NewReplacer(oldnew...).Replace(content)
 }
+
+// awaitLog waits until a log file has what a pattern matches, and returns the last submatch.
+func awaitLog(t *testing.T, file, pattern string) string {
+	t.Helper()
+	var match []string
+	eventually(t, pattern+" in the log", func() bool {
+		match = regexp.MustCompile(pattern).FindStringSubmatch(readFile(t, file))
+		return match != nil
+	})
+	return match[len(match)-1]
+}

@@ -108,6 +108,17 @@ func TestReportSaysWhatIsMissed(t *testing.T) {
 	}
 }
 
+// TestClientsCannotReadTheReport asks a site for what the admin API has.
+func TestClientsCannotReadTheReport(t *testing.T) {
+	s := startReporting(t, "http://a.test:0 {\nnot_found {\nreport\n}\n}")
+	getPage(t, s.Client, "http://a.test/not_found/report")
+	deleted := s.Client.Do(t, "DELETE", "http://a.test/not_found/report")
+	deleted.WantPage(t, "DELETE", "http://a.test/not_found/report", "")
+	if got := s.report(t); got != "none a.test/not_found/report: unanswered; on \n" {
+		t.Errorf("got the report %q", got)
+	}
+}
+
 // TestReportSurvivesReloads has another handler after each reload, once without report.
 func TestReportSurvivesReloads(t *testing.T) {
 	admin, addr := testcaddy.Admin(t)

@@ -106,8 +106,8 @@ func filterOfFlags(fl caddycmd.Flags) (report.Filter, error) {
 // adminAddress returns the address of the admin API: that of --address, of the config file, or the default.
 func adminAddress(fl caddycmd.Flags) (string, error) {
 	if fl.Changed("address") {
-		_, err := parseAddress("address", fl.String("address"))
-		return fl.String("address"), err
+		address := fl.String("address")
+		return address, checkAddress(address)
 	}
 	_, logger, buffer := caddy.BufferedLog() // reading a config file writes to the log
 	address, err := caddycmd.DetermineAdminAPIAddress("", nil, fl.String("config"), fl.String("adapter"))
@@ -157,16 +157,17 @@ func explain(address string, err error) error {
 	}
 }
 
-// parseAddress parses the address of a flag as Caddy does. It refuses a URL, and an address without a port.
-func parseAddress(flag, s string) (caddy.NetworkAddress, error) {
+// checkAddress refuses what Caddy cannot parse, a URL, and an address without a port.
+func checkAddress(s string) error {
+	const instead = "write it as host:port, or as in unix//run/caddy.sock"
 	addr, err := caddy.ParseNetworkAddress(s)
 	if err != nil {
-		return addr, fmt.Errorf("%s: %q is not an address: %w", flag, s, err)
+		return fmt.Errorf("address: %q is not an address; %s: %w", s, instead, err)
 	}
 	_, _, port, _ := caddy.SplitNetworkAddress(s)
 	needsPort := !addr.IsUnixNetwork() && !addr.IsFdNetwork()
 	if strings.Contains(s, "://") || needsPort && port == "" {
-		return addr, fmt.Errorf("%s: %q is not an address; write it as host:port, or as in unix//run/caddy.sock", flag, s)
+		return fmt.Errorf("address: %q is not an address; %s", s, instead)
 	}
-	return addr, nil
+	return nil
 }

@@ -125,8 +125,8 @@ func wantReason(t *testing.T, j *Judge, what any, mode, want string) {
 // dryRun is a mode in the tests.
 const dryRun = "dry run"
 
-// judgeIn judges the situation's 404 response by its header, and perhaps by its body, in the mode that is named, or in a
-// dry run.
+// judgeIn judges the situation's 404 response by its header, and perhaps by its body, in the mode that is named, or in
+// a dry run.
 func (s situation) judgeIn(t *testing.T, mode string, body ...string) *Judge {
 	t.Helper()
 	o := Options{Mode: mode, Keep: keepMarked}
@@ -374,8 +374,8 @@ func TestStatusThatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestDryRunTakesNoStatusForAnAnswer has the status of a handler that passed on nothing, which the writer sends in a dry
-// run. A body, or another status, is an answer.
+// TestDryRunTakesNoStatusForAnAnswer has the status of a handler that passed on nothing, which the writer sends in a
+// dry run. A body, or another status, is an answer.
 func TestDryRunTakesNoStatusForAnAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status  int

@@ -90,9 +90,9 @@ func (w *Writer) RestoreHeader() {
 	replaceHeader(w.Header(), w.heldResponse.header)
 }
 
-// End ends a response in whose place no other one is sent. If a status or an empty write was ignored, and no page has
-// taken its place, it was an answer after all: an empty 200. An empty write sends that now. net/http would send a 200 as
-// well, but Caddy's header handler does its deferred operations only when something is written.
+// End ends a response in whose place no other one is sent. A status or an empty write that was ignored was then an
+// answer after all, an empty 200, and an empty write sends it. net/http would send a 200 as well, but Caddy's header
+// handler does its deferred operations only when something is written.
 func (w *Writer) End() {
 	wasIgnored := w.hasEmptyWrite || w.isIgnored
 	if wasIgnored && w.state == pending {
