@@ -90,10 +90,11 @@ const (
 	useMatcher = "name the matcher, and write\n@pages %s\nnot_found @pages\nin its place"
 )
 
-// groupOf returns the name of a directive's block, for the handlers of which only the first that matches takes effect.
-// Caddy's own route groups do the same, but cost each proxied request 1.3 to 1.9 %, and silence a named route that is
-// invoked twice. A block is identified by its BlockState map, which each nested block has as a copy of its own. All
-// sites share one name, because a request is for one site.
+// groupOf returns the name of a directive's block. Of the handlers with this name, only the first that matches takes
+// effect. Caddy's own route groups would do the same, but Caddy merges the routes of a group that have the same matcher,
+// so a directive from a snippet would take effect in place of the site's own. They also silence a named route that is
+// invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified by its BlockState map, which each
+// nested block has as a copy of its own. All sites share one name, because a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	address := reflect.ValueOf(h.BlockState).Pointer()

@@ -33,7 +33,7 @@ type format struct {
 // escaper writes a text escaped.
 type escaper func(b *bytes.Buffer, s string)
 
-// part is a literal and the name of the field after it. The last one has none.
+// part is a literal and the name of the field of [Page] after it. The last one has none.
 type part struct{ literal, field string }
 
 //go:embed page.html
@@ -219,11 +219,14 @@ func (f *format) write(b *bytes.Buffer, pg *Page) {
 		case "URI":
 			f.escapeURI(b, pg.URI)
 		case "Status":
-			b.WriteString("404")
+			b.Write(strconv.AppendInt(b.AvailableBuffer(), int64(pg.Status), 10)) // allocates nothing
 		case "Message":
 			f.escape(b, pg.Message)
 		case "Footer":
 			f.escape(b, pg.Footer)
+		case "":
+		default:
+			panic("page: the built-in page of " + f.name + " has the unknown field " + part.field)
 		}
 	}
 }

@@ -39,7 +39,8 @@ func (s *SiteHeader) restore(header http.Header) {
 }
 
 // SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields
-// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's.
+// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's. Adding to Vary
+// is in package accept, because a response that passes may have it, too.
 func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	for field := range header {
 		if describesBody(field) {

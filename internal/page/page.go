@@ -170,7 +170,7 @@ func (m *Maker) ExpandRequestID(placeholders Placeholders) {
 // tokenBytes are those of a method (RFC 9110, section 5.6.2).
 var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
 
-const headingStart = "HTTP ERROR 404 "
+var headingStart = fmt.Sprintf("HTTP ERROR %d ", http.StatusNotFound)
 
 // heading returns the heading for a method, with the message.
 func (m *Maker) heading(method string, placeholders Placeholders) string {

@@ -112,7 +112,7 @@ func (r *Request) OpensPage() bool {
 	return r.Navigates || strings.Contains(strings.ToLower(r.Accept), "text/html")
 }
 
-// Asked returns what the client asked for, before any rewrite.
+// Asked returns what the client asked for, before any rewrite. The type is the page's, which makes the address of it.
 func (r *Request) Asked() page.Asked {
 	orig, _ := r.ctx.Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
 	asked := page.Asked{
