@@ -119,14 +119,24 @@ func (rec *recording) run(h caddyhttp.HandlerFunc, r *http.Request) {
 	rec.err = h(rec, r)
 }
 
-// wantSame compares what is sent, how the handler ends, and the header at the end, which has trailers.
+// wantSame compares what is sent, how the handler ends, and the header at the end, which has trailers. The first
+// difference is in a sentence.
 func wantSame(t *testing.T, what string, got, want *recording) {
 	t.Helper()
-	isSameSent := slices.Equal(got.sent, want.sent) && got.vary == want.vary
-	isSameEnd := got.err == want.err && got.panic == want.panic
 	isSameHeader := want.panic != nil || reflect.DeepEqual(got.header, want.header)
-	if !isSameSent || !isSameEnd || !isSameHeader {
-		t.Errorf("%s: got\n%+v\nwant\n%+v", what, *got, *want)
+	switch {
+	case got.panic != want.panic:
+		t.Errorf("%s: it ends in the panic %v, want %v", what, got.panic, want.panic)
+	case got.err != want.err:
+		t.Errorf("%s: it returns the error %v, want %v", what, got.err, want.err)
+	case len(got.sent) > len(want.sent) && slices.Equal(got.sent[:len(want.sent)], want.sent):
+		t.Errorf("%s: after %q, it also sends %q", what, want.sent, got.sent[len(want.sent):])
+	case !slices.Equal(got.sent, want.sent):
+		t.Errorf("%s: it sends\n%q, want\n%q", what, got.sent, want.sent)
+	case got.vary != want.vary:
+		t.Errorf("%s: it sends Vary %q, want %q", what, got.vary, want.vary)
+	case !isSameHeader:
+		t.Errorf("%s: at the end, the header is\n%v, want\n%v", what, got.header, want.header)
 	}
 }
 
@@ -257,7 +267,7 @@ func wantPageOrTheirs(t *testing.T, got, without *recording, isHead bool) {
 	switch {
 	case isBug:
 		if got.panic != without.panic {
-			t.Errorf("got the panic %v, want %v", got.panic, without.panic)
+			t.Errorf("a bug's panic does not pass on: it ends in the panic %v, want %v", got.panic, without.panic)
 		}
 	case got.cause != "":
 		wantPage(t, got, isHead)
@@ -281,6 +291,9 @@ func wantPage(t *testing.T, got *recording, isHead bool) {
 	}
 	page := &recording{header: want, vary: "Accept"}
 	page.sent = []string{fmt.Sprint(http.StatusNotFound, want)}
+	if isHead && len(got.sent) > 0 && got.sent[len(got.sent)-1] == body {
+		t.Error("the page for HEAD has a body")
+	}
 	if !isHead {
 		page.sent = append(page.sent, body)
 	}

@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/caddyserver/caddy/v2 v2.11.9
-	github.com/dustin/go-humanize v1.1.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/quic-go/quic-go v0.63.0
 	github.com/spf13/cobra v1.10.2
@@ -15,7 +14,10 @@ require (
 	google.golang.org/grpc v1.83.2
 )
 
-require github.com/spf13/pflag v1.0.10 // indirect
+require (
+	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
+)
 
 require (
 	cel.dev/cel-go v0.32.0 // indirect

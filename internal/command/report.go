@@ -55,7 +55,7 @@ The command only reads. To start over, send a DELETE request for
 	flags.StringP("adapter", "a", "", "The name of the config adapter to apply to the configuration file")
 	flags.IntP("limit", "n", 20, "How many addresses of each kind of link to print; 0 is all of them")
 	flags.String("link", "", "Only addresses that this kind of link led to: own, other or none")
-	flags.String("outcome", "", "Only addresses with this outcome: unanswered, error, response, passed or replaceable")
+	flags.String("outcome", "", "Only addresses with this outcome: "+strings.Join(report.OutcomeNames(), ", "))
 	flags.String("host", "", "Only addresses of this host, with its port unless that is a default one")
 	flags.Bool("json", false, "Print the whole report as JSON instead of text")
 	return cmd

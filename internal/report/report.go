@@ -28,6 +28,9 @@ const (
 
 var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}
 
+// OutcomeNames returns the names that people read, by [Outcome].
+func OutcomeNames() []string { return outcomeNames[:] }
+
 // String returns the name that people read, for example unanswered.
 func (o Outcome) String() string { return outcomeNames[o] }
 

@@ -13,8 +13,11 @@ import (
 )
 
 // read reads a request as Caddy passes it to a handler, from a proxy that is trusted.
-func read(r *http.Request) *Request {
-	vars := map[string]any{caddyhttp.TrustedProxyVarKey: true}
+func read(r *http.Request) *Request { return readFrom(r, true) }
+
+// readFrom reads a request from a client that trusted_proxies has, or has not.
+func readFrom(r *http.Request, isTrusted bool) *Request {
+	vars := map[string]any{caddyhttp.TrustedProxyVarKey: isTrusted}
 	ctx := context.WithValue(r.Context(), caddyhttp.VarsCtxKey, vars)
 	ctx = context.WithValue(ctx, caddy.ReplacerCtxKey, caddy.NewReplacer())
 	req := new(Request)
@@ -37,6 +40,17 @@ func TestFieldsAreLists(t *testing.T) {
 	}
 	if got.Accept != "text/html;q=0.1,text/plain" {
 		t.Errorf("got Accept %q", got.Accept)
+	}
+}
+
+// TestForwardedFieldsOfAnybodyDoNotCount has a client that is no trusted proxy send what a proxy would.
+func TestForwardedFieldsOfAnybodyDoNotCount(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Host = "a.test"
+	r.Header = http.Header{"X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"b.test"}}
+	asked := readFrom(r, false).Asked()
+	if asked.Authority != "a.test" || asked.Scheme != "http" {
+		t.Errorf("got the origin %s://%s, want the request's own", asked.Scheme, asked.Authority)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"html"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,7 +89,7 @@ func FieldsOf(t testing.TB, res Response) (f Fields) {
 		}
 		err = json.Unmarshal(content, &problem)
 		f = Fields{
-			Heading: "HTTP ERROR 404 " + problem.Detail,
+			Heading: fmt.Sprintf("HTTP ERROR %d %s", problem.Status, problem.Detail),
 			URI:     problem.Instance,
 			Status:  problem.Status,
 			Message: problem.Detail,
@@ -110,14 +109,14 @@ func FieldsOf(t testing.TB, res Response) (f Fields) {
 	if err != nil {
 		t.Fatalf("%v:\n%.2000s", err, content)
 	}
-	isMissing := res.StatusCode == http.StatusNotFound && f.Status == http.StatusNotFound
-	if !isMissing || f.Heading != "HTTP ERROR 404 "+f.Message {
+	heading := fmt.Sprintf("HTTP ERROR %d %s", res.StatusCode, f.Message)
+	if f.Status != res.StatusCode || f.Heading != heading {
 		t.Errorf("got the status %d and the page %+v", res.StatusCode, f)
 	}
 	return f
 }
 
-var fiveLines = regexp.MustCompile(`^(.+)\nURI: (.+)\nSTATUS: 404\nMESSAGE: (.+)\n(.+)\n?$`)
+var fiveLines = regexp.MustCompile(`^(.+)\nURI: (.+)\nSTATUS: (\d+)\nMESSAGE: (.+)\n(.+)\n?$`)
 
 // fieldsOfLines reads the five lines of a page.
 func fieldsOfLines(t testing.TB, lines string) Fields {
@@ -126,12 +125,16 @@ func fieldsOfLines(t testing.TB, lines string) Fields {
 	if match == nil {
 		t.Fatalf("these are not the five lines of a page:\n%.2000s", lines)
 	}
+	status, err := strconv.Atoi(match[3])
+	if err != nil {
+		t.Fatal(err)
+	}
 	return Fields{
 		Heading: match[1],
 		URI:     match[2],
-		Status:  http.StatusNotFound,
-		Message: match[3],
-		Footer:  match[4],
+		Status:  status,
+		Message: match[4],
+		Footer:  match[5],
 	}
 }
 
