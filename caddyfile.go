@@ -1,6 +1,7 @@
 package notfound
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -124,7 +125,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 //	    formats      <format...>
 //	    replace      pages|browsers|all|none
 //	    keep         <response matcher>
-//	    template     [<format>] <file>
+//	    template     [<format>] <file...>
 //	    report
 //	    dry_run
 //	}
@@ -203,17 +204,19 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// checkTemplate checks the file of a template, whose arguments are as in a Caddyfile, as when a config is reloaded.
-func checkTemplate(args []string) error {
-	h := new(Handler)
+// checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns the paths of the files
+// that it has read, and those that only a request names.
+func checkTemplate(args []string) (read, ofRequests []string, err error) {
+	h := &Handler{logger: caddy.Log()}
 	if err := h.addTemplate(args); err != nil {
-		return err
+		return nil, nil, err
 	}
-	o := h.pageOptions()
-	o.Templates, o.SiteFiles = h.Template, nil
-	o.Logger = caddy.Log()
-	_, err := page.NewMaker(o)
-	return err
+	m, err := page.NewMaker(h.pageOptions())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer m.Close()
+	return m.Check()
 }
 
 // fullName returns the full name of a placeholder, which may be a shorthand.
@@ -250,25 +253,29 @@ func errUnknown(name string) error {
 		"if it is a directive of the site, a } is missing before it", name, strings.Join(optionNames, ", "))
 }
 
-// addTemplate adds a template: a file, perhaps after its format. caddy adapt does not read the file.
+// addTemplate adds the row of files of a format, perhaps after its name. caddy adapt does not read them.
 func (h *Handler) addTemplate(args []string) error {
 	format := "html"
-	switch {
-	case len(args) == 1 && slices.Contains(page.Formats(), args[0]):
-		return fmt.Errorf("template %s needs a file; for a file of that name, write ./%[1]s", args[0])
-	case len(args) == 2:
+	files := args
+	if len(args) > 0 && slices.Contains(page.Formats(), args[0]) {
 		format = args[0]
-	case len(args) != 1:
-		return fmt.Errorf("option 'template' takes a file, or a format and a file, not %d arguments; "+
-			"quote a name that has spaces", len(args))
+		files = args[1:]
 	}
-	if h.Template[format] != "" {
-		return fmt.Errorf("option 'template' is given twice for %s; leave one of the two out", format)
+	switch {
+	case len(args) == 0:
+		return errors.New("option 'template' needs a file, as in template 404.html")
+	case len(files) > 1 && !strings.ContainsAny(files[0], `./\{`):
+		return fmt.Errorf("template: unknown format %q; the formats are %s; for a file of that name, write ./%[1]s",
+			files[0], strings.Join(page.Formats(), ", "))
+	case len(files) == 0:
+		return fmt.Errorf("template %s needs a file; for a file of that name, write ./%[1]s", format)
+	case h.Template[format] != nil:
+		return fmt.Errorf("option 'template' is given twice for %s; write all files of a format in one line", format)
 	}
 	if h.Template == nil {
-		h.Template = make(map[string]string)
+		h.Template = make(map[string][]string)
 	}
-	h.Template[format] = args[len(args)-1]
+	h.Template[format] = files
 	return h.checkTogether()
 }
 

@@ -44,10 +44,17 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 
 		"templates": {
 			input: "not_found {\ntemplate xml 404.xml\ntemplate ./json\ntemplate json json\n}",
-			want: Handler{Template: map[string]string{
-				"xml":  "404.xml",
-				"html": "./json",
-				"json": "json",
+			want: Handler{Template: map[string][]string{
+				"xml":  {"404.xml"},
+				"html": {"./json"},
+				"json": {"json"},
+			}},
+		},
+		"a row of files": {
+			input: "not_found {\ntemplate {http.vars.root}/404.html a.html\ntemplate text 404.txt html\n}",
+			want: Handler{Template: map[string][]string{
+				"html": {"{http.vars.root}/404.html", "a.html"},
+				"text": {"404.txt", "html"},
 			}},
 		},
 
@@ -138,20 +145,24 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 			want:   "keep: a matcher of such a status keeps no 404 response; leave the status out",
 		},
 		{
-			config: `{"template":{"html":"{http.regexp.p.1}/404.html"}}`,
+			config: `{"template":{"html":["{http.regexp.p.1}/404.html"]}}`,
 			want:   `template: "{http.regexp.p.1}/404.html" begins with what a client sends`,
 		},
 		{
-			config: `{"template":{"yaml":"404"}}`,
+			config: `{"template":{"yaml":["404"]}}`,
 			want:   `template: the format yaml is not on offer; the formats are text, `,
 		},
 		{
-			config: `{"template":{"json":""}}`,
+			config: `{"template":{"json":[]}}`,
 			want:   "template: json needs a file",
 		},
 		{
+			config: `{"template":{"json":[""]}}`,
+			want:   "template: a path is empty",
+		},
+		{
 			config: `{"template":"404.html"}`,
-			want:   "Handler.template of type map[string]string",
+			want:   "Handler.template of type map[string][]string",
 		},
 		{
 			config: `{"message":"x","context_path":"/"}`,
@@ -242,7 +253,7 @@ func FuzzCaddyfile(f *testing.F) {
 		wantSameInJSON(t, h)
 		for format := range h.Template {
 			source, _ := page.BuiltIn(format)
-			h.Template[format] = testcaddy.TempFile(t, "404", source)
+			h.Template[format] = []string{testcaddy.TempFile(t, "404", source)}
 		}
 		if err := provisionErr(t, h); err != nil {
 			values := h.Message + h.ContextPath + h.BaseURL + h.URI + h.Footer

@@ -131,7 +131,7 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	rep.SetHeader(x.writer.Header(), site)
 	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
-		_, _ = x.writer.ResponseWriter.Write(rep.Body.Bytes()) // an error means that the client is gone
+		_, _ = rep.WriteTo(x.writer.ResponseWriter) // an error means that the client is gone
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {

@@ -288,9 +288,9 @@ func TestVariablesAreNotWrittenOnceTheNextHandlerRuns(t *testing.T) {
 	template := testcaddy.TempFile(t, "404.txt", `{{.Placeholder "http.request.uuid"}}`)
 	for name, h := range map[string]*Handler{
 		"a page":     {Footer: "{http.request.uuid}"},
-		"a template": {Template: map[string]string{"text": template}},
+		"a template": {Template: map[string][]string{"text": {template}}},
 		"a dry run":  {BaseURL: "https://e.test/{http.request.uuid}", DryRun: true},
-		"a path":     {Template: map[string]string{"text": "sites/{http.request.uuid}/404.txt"}, DryRun: true},
+		"a path":     {Template: map[string][]string{"text": {"sites/{http.request.uuid}/404.txt"}}, DryRun: true},
 	} {
 		var vars, before map[string]any
 		next := func(w http.ResponseWriter, r *http.Request) error {

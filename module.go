@@ -89,20 +89,23 @@ type Handler struct {
 	// that marks an application's designed pages. They take no placeholders. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
-	// The files of your own pages, by format, in UTF-8 and of at most 1 MiB. A file without `{{` is the page. Any other is
-	// a Go html/template for `html`, and a text/template for every other format. The data are `.Heading`, `.URI`,
-	// `.Status`, `.Message` and `.Footer`, and `{{.Placeholder "http.request.uuid"}}` (`$.Placeholder` within `with` and
-	// `range`) is the value of a Caddy placeholder. The texts are escaped: put them into a string of JSON, into the text
-	// or an attribute of XML, into Markdown, or into a line. Handlers share a file for the same format. It is read, and
-	// tried on a sample page, when the config loads and after it has changed. If a changed file cannot be used, the last
-	// good one stays. On a reload, a new file that cannot be used is refused; when Caddy starts, it is logged, and the
-	// built-in page is sent until the file can be used. If a page that a template makes is not valid in its format, the
-	// built-in page is sent, and an error is logged.
+	// The files of your own pages, in a row for each format: the first that can be sent is the page, and after the last
+	// comes the built-in page. A file has at most 1 MiB. A path may have placeholders. `{env.*}` and `{system.*}` are
+	// expanded when the config loads; `{file.*}`, `{time.*}` and `{http.matchers.file.*}` are refused.
 	//
-	// Placeholders of a request in a path, as in `{http.vars.root}/404.html`, are expanded when a page is written. The
-	// file is the page, even if it has `{{`. The built-in page is sent if the file does not exist, and if it cannot be
-	// sent, which is logged. No path begins with `{http.request.…}`. Default: the built-in page of each format.
-	Template map[string]string `json:"template,omitempty"`
+	// A file whose path has other placeholders, as in `{http.vars.root}/404.html`, is a site's own. It is opened for each
+	// page, after the next handlers, and sent as it is, even if it has `{{`. That it does not exist is no mistake. No such
+	// path begins with `{http.request.*}` or `{http.regexp.*}`.
+	//
+	// Any other file is kept, and read again within a second of a change. Handlers share it. It is in UTF-8 and valid in
+	// its format. A file without `{{` is the page. Any other is a Go html/template for `html`, and a text/template for
+	// every other format. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
+	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts are
+	// escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line. If a
+	// changed file cannot be used, its last good page stays. A mistake is logged. It never stops a start; on a reload, a
+	// row of which no file can be sent is refused. If a page that a template makes is not valid in its format, the next
+	// file of the row is sent. Default: the built-in page of each format.
+	Template map[string][]string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at
 	// `/not_found/report` and `caddy not-found report` prints. It is kept in memory, across config reloads, with at most
@@ -158,7 +161,7 @@ func (h *Handler) valueOptions() []valueOption {
 	}
 }
 
-// Provision checks the options, takes the templates and registers the counter.
+// Provision checks the options, reads the files of pages and registers the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	err := h.checkOptions()
@@ -171,12 +174,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Group: h.Group,
 	}
 	registry := ctx.GetMetricsRegistry()
-	o := h.pageOptions()
-	o.Logger = h.logger
-	o.Config = registry // each config has its own
-	h.maker, err = page.NewMaker(o)
+	h.maker, err = page.NewMaker(h.pageOptions())
 	if err != nil {
 		return err
+	}
+	err = h.maker.Load(registry) // each config has its own
+	if err != nil && isReload() {
+		return fmt.Errorf("template: %w", err)
 	}
 	h.metric, err = report.NewMetric(registry)
 	if err != nil {
@@ -189,10 +193,17 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// pageOptions returns the options of the page, with a template for each file whose path has only global placeholders.
+// isReload reports whether sites are running already, which stay if the config that loads is refused. Caddy says so
+// nowhere else.
+func isReload() bool {
+	_, err := caddy.ActiveContext().AppIfConfigured("http")
+	return err == nil
+}
+
+// pageOptions returns the options of the page.
 func (h *Handler) pageOptions() page.Options {
 	version, _ := caddy.Version()
-	o := page.Options{
+	return page.Options{
 		Message:     h.Message,
 		ContextPath: h.ContextPath,
 		BaseURL:     h.BaseURL,
@@ -200,23 +211,14 @@ func (h *Handler) pageOptions() page.Options {
 		Footer:      h.Footer,
 		Server:      "Powered by Caddy " + version,
 		Formats:     h.Formats,
-		Templates:   make(map[string]string),
-		SiteFiles:   make(map[string]string),
+		Templates:   h.Template,
+		Logger:      h.logger,
 		Sample:      samplePlaceholders,
 		FullName:    fullName,
 	}
-	for format, path := range h.Template {
-		expanded, err := caddy.NewReplacer().ReplaceOrErr(path, true, true)
-		if err == nil {
-			o.Templates[format] = expanded
-		} else {
-			o.SiteFiles[format] = path
-		}
-	}
-	return o
 }
 
-// Cleanup gives the templates back. Caddy also calls it after Provision has failed.
+// Cleanup gives the files of pages back. Caddy also calls it after Provision has failed.
 func (h *Handler) Cleanup() error {
 	if h.maker != nil {
 		h.maker.Close()

@@ -58,7 +58,7 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.txt", `{{slice (.Placeholder "http.request.uuid") 0 8}}`+
 		`{{slice (.Placeholder "{http.request.host}") 0 1}}{{slice (.Placeholder "http.request.remote.host") 0 1}}`+
 		`|{{.Placeholder "http.shutting_down"}}`)
-	templates := map[string]string{"text": file}
+	templates := map[string][]string{"text": {file}}
 	h := provision(t, &Handler{Template: templates})
 	res := answer(t, inside(h, testcaddy.EndOfChain), get())
 	if !strings.HasSuffix(res.Content, "a1|false") {
@@ -66,18 +66,21 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	}
 }
 
-// TestPathWithGlobalPlaceholdersIsThatOfATemplate expands it when the config loads, unless a placeholder is empty.
-func TestPathWithGlobalPlaceholdersIsThatOfATemplate(t *testing.T) {
+// TestPathWithGlobalPlaceholdersIsThatOfAKeptFile expands it when the config loads.
+func TestPathWithGlobalPlaceholdersIsThatOfAKeptFile(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.txt", "{{.Status}}")
 	t.Setenv("NOT_FOUND_TEST_DIR", filepath.Dir(file))
-	for path, isUsed := range map[string]bool{
-		"{env.NOT_FOUND_TEST_DIR}/404.txt":                           true,
-		"{env.NOT_FOUND_TEST_UNSET}{env.NOT_FOUND_TEST_DIR}/404.txt": false,
-	} {
-		h := provision(t, &Handler{Template: map[string]string{"text": path}})
-		res := answer(t, inside(h, testcaddy.EndOfChain), get())
-		if (res.Content == "404") != isUsed {
-			t.Errorf("%s: got\n%s", path, res.Content)
-		}
+	h := provision(t, &Handler{Template: map[string][]string{"text": {"{env.NOT_FOUND_TEST_DIR}/404.txt"}}})
+	res := answer(t, inside(h, testcaddy.EndOfChain), get())
+	if res.Content != "404" {
+		t.Errorf("got\n%s", res.Content)
+	}
+}
+
+// TestRowWithoutAFileIsRefused has JSON, because a Caddyfile cannot say that.
+func TestRowWithoutAFileIsRefused(t *testing.T) {
+	err := provisionErr(t, &Handler{Template: map[string][]string{"html": {}}})
+	if err == nil || !strings.Contains(err.Error(), "template: html needs a file") {
+		t.Errorf("got the error %v", err)
 	}
 }

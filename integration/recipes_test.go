@@ -319,9 +319,12 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 		object["root"] = s.folder(t, root)
 	}
 	templates, _ := object["template"].(map[string]any)
-	for format, file := range templates {
-		if filepath.IsAbs(file.(string)) {
-			templates[format] = "examples/brand/" + filepath.Base(file.(string))
+	for _, row := range templates {
+		files := row.([]any)
+		for i, file := range files {
+			if filepath.IsAbs(file.(string)) {
+				files[i] = "examples/brand/" + filepath.Base(file.(string))
+			}
 		}
 	}
 	transport, _ := object["transport"].(map[string]any)

@@ -39,7 +39,7 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	}
 	writeFile(t, dir+"/Caddyfile", testcaddy.Caddyfile(site+"}"))
 
-	const unusable = "the template cannot be used; the built-in page is sent until it can"
+	const unusable = "the file of a page cannot be used; another page is sent until it can"
 	_, stderr, code := run(t, unprivileged(commandIn(t, dir, "validate")))
 	if code != 0 || strings.Count(stderr, unusable) != 3 {
 		t.Errorf("caddy validate: got the exit code %d and\n%s", code, stderr)

@@ -2,6 +2,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,8 +13,9 @@ import (
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
-// CheckTemplate checks the file of a template, perhaps after its format.
-type CheckTemplate func(args []string) error
+// CheckTemplate checks the files of a template, perhaps after its format. It returns the paths of the files that it has
+// read, and those that only a request names.
+type CheckTemplate func(args []string) (read, ofRequests []string, err error)
 
 // Register registers the command, which alone prints its help.
 func Register(check CheckTemplate) {
@@ -52,16 +54,23 @@ func exportCommand() *cobra.Command {
 
 func checkCommand(check CheckTemplate) *cobra.Command {
 	return &cobra.Command{
-		Use:     "check-template [<format>] <file>",
-		Short:   "Checks a template for HTML or another format, as a reload of the config does",
+		Use:     "check-template [<format>] <file...>",
+		Short:   "Checks the files of a template for HTML or another format",
 		Example: "caddy not-found check-template 404.html",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := check(args)
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), "Valid template")
+			read, ofRequests, err := check(args)
+			for _, path := range ofRequests {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: only a request names this file, which is sent as it is\n", path)
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			if len(read) == 0 {
+				return errors.New("there is no file to check")
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "Valid template")
+			return nil
 		},
 	}
 }

@@ -167,21 +167,22 @@ func formatOf(name string) (*format, error) {
 	return formats[i], nil
 }
 
-// CheckTemplates checks the files of templates by their formats. It refuses a template that no client could get.
-func CheckTemplates(files map[string]string, offered []string) error {
+// CheckTemplates checks the user's files by their formats. It refuses files that no client could get.
+func CheckTemplates(rows map[string][]string, offered []string) error {
 	if len(offered) == 0 {
 		offered = Formats()
 	}
-	for name, file := range files {
+	for name, row := range rows {
 		if !slices.Contains(offered, name) {
 			return fmt.Errorf("the format %s is not on offer; the formats are %s", name, strings.Join(offered, ", "))
 		}
-		switch {
-		case file == "":
+		if len(row) == 0 {
 			return fmt.Errorf("%s needs a file", name)
-		case ofClient.MatchString(file):
-			return fmt.Errorf("%q begins with what a client sends; "+
-				"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", file)
+		}
+		for _, path := range row {
+			if err := checkPath(path); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

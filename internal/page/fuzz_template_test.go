@@ -14,7 +14,7 @@ import (
 )
 
 // fuzzedTemplates have texts in every place where their format allows them.
-var fuzzedTemplates = files{
+var fuzzedTemplates = map[string]string{
 	"text":     "{{.Heading}}\n{{.URI}}\n{{.Footer}}\n{{.Placeholder \"x\"}}\n",
 	"markdown": "{{.Message}}\n\n- {{.URI}}\n- {{.Footer}}\n- {{.Placeholder \"x\"}}\n",
 	"json":     fuzzedJSON,
@@ -42,9 +42,9 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("GET", "ftp://a.test/", "www.a.test", "WWW.a.test https://a.test me@a.test")
 
 	o := Options{Message: "{m}", Footer: "{m}", Logger: zap.NewNop()}
-	o.Templates = make(files)
+	o.Templates = make(rows)
 	for format, source := range fuzzedTemplates {
-		o.Templates[format] = tempFile(f, source)
+		o.Templates[format] = []string{tempFile(f, source)}
 	}
 	m := newMaker(f, o)
 	builtIn := newMaker(f, Options{})

@@ -60,7 +60,7 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	}
 
 	set("Content-Type", r.ContentType)
-	set("Content-Length", strconv.Itoa(r.Body.Len()))
+	set("Content-Length", strconv.FormatInt(r.content.size, 10))
 	set("X-Content-Type-Options", "nosniff")
 	set("Cache-Control", "no-store")
 	if r.policy != "" && header["Content-Security-Policy"] == nil {

@@ -97,7 +97,7 @@ func TestOnlyTheBuiltInPageHasAPolicy(t *testing.T) {
 	}
 	header.Del(field)
 	template := tempFile(t, "<h1>ours</h1>")
-	setHeader(t, Options{Templates: files{"html": template}}, header, nil)
+	setHeader(t, Options{Templates: rows{"html": {template}}}, header, nil)
 	if got := header.Get(field); got != "" {
 		t.Errorf("with a template, got the policy %q", got)
 	}

@@ -5,8 +5,11 @@ package page
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -28,12 +31,10 @@ type Options struct {
 	URI         string // the address that was asked for, see Asked; empty: the request target
 	Footer      string // the last line; empty, or blank for a request: Server
 
-	Server    string            // the default footer, which names the server and its version
-	Formats   []string          // the names of the representations on offer, the preferred one first; none: all of them
-	Templates map[string]string // the files of templates by format; none: the built-in page
-	SiteFiles map[string]string // instead, files of pages, whose paths have placeholders
-	Logger    *zap.Logger       // says what becomes of a template
-	Config    any               // is the same for the handlers of one config; nil: no template may have a mistake
+	Server    string              // the default footer, which names the server and its version
+	Formats   []string            // the names of the representations on offer, the preferred one first; none: all of them
+	Templates map[string][]string // the user's files by format, of which the first that can be sent is the page
+	Logger    *zap.Logger         // says why a file cannot be sent
 
 	// Sample and FullName are for trying a template, and may be kept: the placeholders of a request, and the full name
 	// of one. It is the same name, unless it is a shorthand of the Caddyfile.
@@ -98,16 +99,14 @@ type Maker struct {
 	server                                     string
 	offered                                    []*format
 	offers                                     accept.Offers
-	renderers                                  []renderer      // of the offered formats; nil: the built-in page
-	templates                                  []*fileTemplate // of some of them
-	showsRequestID                             bool            // by an option or a path; a template may as well
+	rows                                       [][]*file // of the offered formats; an empty one: the built-in page
+	mistakesOfSites                            onceAMinute
+	showsRequestID                             bool // by an option; a file may as well
 	logger                                     *zap.Logger
 }
 
-// renderer writes a page of the user's and returns true, unless the page cannot be sent.
-type renderer func(body *bytes.Buffer, pg Page, logger *zap.Logger) bool
-
-// NewMaker checks the formats of the options, and takes the templates. The caller closes the Maker.
+// NewMaker checks the formats of the options and the placeholders in the paths of files, and takes the files. Load or
+// Check reads them. The caller closes the Maker.
 func NewMaker(o Options) (*Maker, error) {
 	m := &Maker{
 		message:     newText(o.Message, cleanLine),
@@ -125,34 +124,61 @@ func NewMaker(o Options) (*Maker, error) {
 		return nil, fmt.Errorf("formats: %w", err)
 	}
 	for _, format := range m.offered {
-		var r renderer
-		if path := o.SiteFiles[format.name]; path != "" {
-			site := &siteFile{
-				path:   path,
-				format: format,
-			}
-			r = site.render
-			m.showsRequestID = m.showsRequestID || strings.Contains(path, requestID)
-		}
-		if file := o.Templates[format.name]; file != "" {
-			t, err := takeTemplate(file, format, &o)
+		var row []*file
+		for _, path := range o.Templates[format.name] {
+			f, err := takeFile(path, format, &o, &m.mistakesOfSites)
 			if err != nil {
+				m.rows = append(m.rows, row)
 				m.Close()
 				return nil, fmt.Errorf("template: %w", err)
 			}
-			r = t.render
-			m.templates = append(m.templates, t)
+			row = append(row, f)
 		}
+		m.rows = append(m.rows, row)
 		m.offers = append(m.offers, format.offer)
-		m.renderers = append(m.renderers, r)
 	}
 	return m, nil
 }
 
-// Close gives the templates back. Pages that are still made go on using them.
+// Load reads the kept files when a config loads, and logs their mistakes. A mistake stops no site, because another page
+// is sent until the file can be used. The error says of which row no file can be sent, unless a config that runs has all
+// of its files already. The config is the same for all handlers of one, and for no other.
+func (m *Maker) Load(config any) error {
+	var unusable error
+	for _, row := range m.rows {
+		var mistakes error
+		canBeSent := len(row) == 0
+		areInUse := true
+		for _, f := range row {
+			mistakes = errors.Join(mistakes, f.load(config, m.logger))
+			canBeSent = canBeSent || f.canBeSent()
+			areInUse = areInUse && f.isInUseToo
+		}
+		if !canBeSent && !areInUse {
+			unusable = errors.Join(unusable, mistakes)
+		}
+	}
+	return unusable
+}
+
+// Check reads the kept files, and returns their paths, those of the sites' own files, and the mistakes.
+func (m *Maker) Check() (kept, ofSites []string, mistakes error) {
+	for _, f := range slices.Concat(m.rows...) {
+		if f.isOfSite {
+			ofSites = append(ofSites, f.path)
+			continue
+		}
+		kept = append(kept, f.path)
+		f.read()
+		mistakes = errors.Join(mistakes, f.mistake())
+	}
+	return kept, ofSites, mistakes
+}
+
+// Close gives the files back. Pages that are still made go on using them.
 func (m *Maker) Close() {
-	for _, t := range m.templates {
-		_, _ = pool.Delete(t.key) // Destruct gives no error
+	for _, f := range slices.Concat(m.rows...) {
+		f.giveBack()
 	}
 }
 
@@ -162,7 +188,11 @@ const requestID = "http.request.uuid"
 // ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a
 // dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
-	if m.showsRequestID || slices.ContainsFunc(m.templates, (*fileTemplate).showsRequestID) {
+	shows := m.showsRequestID
+	for _, row := range m.rows {
+		shows = shows || slices.ContainsFunc(row, (*file).showsRequestID)
+	}
+	if shows {
 		placeholders.GetString(requestID)
 	}
 }
@@ -202,38 +232,73 @@ func (m *Maker) Make(asked *Asked, placeholders Placeholders) Page {
 type Representation struct {
 	Format      string // its name
 	ContentType string
-	Body        *bytes.Buffer // until it is freed
 
-	policy string // the Content-Security-Policy that it needs; empty: none
-	varies bool   // other clients may get another representation
+	content content
+	policy  string // the Content-Security-Policy that it needs; empty: none
+	varies  bool   // other clients may get another representation
 }
 
-// bodies are reused: the built-in HTML page is longer than everything else that a request allocates.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// content is what a page consists of.
+type content struct {
+	reader io.Reader
+	size   int64 // in bytes
 
-// Free releases the body for another page. One that grew for a very long address is left to the garbage collector.
+	buffer *bytes.Buffer // that the reader is; nil: it is another one
+	file   *os.File      // that it reads; nil: none
+}
+
+// WriteTo implements io.WriterTo. It is called once.
+func (r *Representation) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, r.content.reader)
+}
+
+// Free releases what the content is in.
 func (r *Representation) Free() {
-	if r.Body.Cap() <= 64<<10 {
-		r.Body.Reset()
-		bodies.Put(r.Body)
+	if r.content.buffer != nil {
+		freeBuffer(r.content.buffer)
+	}
+	if r.content.file != nil {
+		r.content.file.Close()
 	}
 }
 
-// Represent renders a page in the representation that an Accept field asks for, by the user's file, if there is one
-// that can be used. The caller frees it.
+// buffers are reused: the built-in HTML page is longer than everything else that a request allocates.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func newBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
+
+// freeBuffer has a buffer reused. One that grew for a very long address is left to the garbage collector.
+func freeBuffer(b *bytes.Buffer) {
+	if b.Cap() <= 2*maxBuffered {
+		b.Reset()
+		buffers.Put(b)
+	}
+}
+
+// buffered returns the content of a buffer.
+func buffered(b *bytes.Buffer) content {
+	return content{reader: b, size: int64(b.Len()), buffer: b}
+}
+
+// Represent renders a page in the representation that an Accept field asks for: the first file of the row that can be
+// sent, or the built-in page. The caller frees it.
 func (m *Maker) Represent(pg *Page, accept string) Representation {
 	i := m.offers.Choose(accept)
 	format := m.offered[i]
 	r := Representation{
 		Format:      format.name,
 		ContentType: format.contentType,
-		Body:        bodies.Get().(*bytes.Buffer),
 		varies:      len(m.offered) > 1,
 	}
-	if render := m.renderers[i]; render != nil && render(r.Body, *pg, m.logger) {
-		return r
+	for _, f := range m.rows[i] {
+		var ok bool
+		if r.content, ok = f.content(*pg, m.logger); ok {
+			return r
+		}
 	}
+	b := newBuffer()
+	format.write(b, pg)
+	r.content = buffered(b)
 	r.policy = format.policy
-	format.write(r.Body, pg)
 	return r
 }

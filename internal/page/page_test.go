@@ -19,8 +19,8 @@ import (
 // values are those of placeholders, by name.
 type values map[string]string
 
-// files are those of templates, by format.
-type files map[string]string
+// rows are rows of files, by format.
+type rows = map[string][]string
 
 // placeholders returns those of a request, as Caddy has them.
 func placeholders(known values) *caddy.Replacer {
@@ -39,7 +39,6 @@ func newMaker(t testing.TB, o Options) *Maker {
 	o.Server = defaultFooter
 	o.Sample = noPlaceholders
 	o.FullName = fullName
-	o.Config = cmp.Or(o.Config, any("started"))
 	if o.Logger == nil {
 		failOnError := zap.Hooks(func(e zapcore.Entry) error {
 			if e.Level >= zapcore.ErrorLevel {
@@ -49,12 +48,23 @@ func newMaker(t testing.TB, o Options) *Maker {
 		})
 		o.Logger = zaptest.NewLogger(t, zaptest.WrapOptions(failOnError))
 	}
+	m, _ := load(t, o, new(int)) // mistakes are logged
+	return m
+}
+
+// load returns a maker of pages, as one of the handlers of a config that loads, and the error of a reload.
+func load(t testing.TB, o Options, config any) (*Maker, error) {
+	t.Helper()
 	m, err := NewMaker(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close)
-	return m
+	t.Cleanup(func() {
+		if m.rows != nil {
+			m.Close()
+		}
+	})
+	return m, m.Load(config)
 }
 
 // body renders a page in a format.
@@ -66,7 +76,12 @@ func body(t testing.TB, m *Maker, pg Page, format string) string {
 	}
 	rep := m.Represent(&pg, f.offer.Types[0])
 	defer rep.Free()
-	return rep.Body.String()
+	var b strings.Builder
+	_, err = rep.WriteTo(&b)
+	if err != nil || int64(b.Len()) != rep.content.size {
+		t.Errorf("%s: wrote %d bytes of %d: %v", format, b.Len(), rep.content.size, err)
+	}
+	return b.String()
 }
 
 // wantBody checks a page in a format.
@@ -187,7 +202,7 @@ func TestWhatIsExpandedIsNotExpandedAgain(t *testing.T) {
 		BaseURL:     "{x}",
 		URI:         "{x}",
 		Footer:      "{x}",
-		Templates:   files{"html": template},
+		Templates:   rows{"html": {template}},
 	})
 	asked := ask("GET", "/y")
 	asked.URI = m.ExpandURI(repl)

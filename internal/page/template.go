@@ -8,211 +8,33 @@ import (
 	"fmt"
 	htmltemplate "html/template"
 	"io"
-	"io/fs"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
-	"sync/atomic"
 	texttemplate "text/template"
-	"time"
 	"unicode/utf8"
-
-	"go.uber.org/zap"
-
-	"github.com/caddyserver/caddy/v2"
 )
 
-// fileTemplate is a template that the user wrote. It is read again when its file has changed. The handlers that name
-// the same file and format share it, also those of the next config. So it has nothing of a handler, such as a logger.
-type fileTemplate struct {
-	key    templateKey
-	format *format
-	trial  Options // what it is tried with
-
-	used   atomic.Pointer[parsedTemplate] // the last one that could be used; nil: none
-	failed atomic.Bool                    // a page failed since the file was read
-
-	mu     sync.Mutex // held by the request that reads the file
-	config any        // the last one that took the template
-	readAt time.Time  // when the file was read
-	last   string     // its text, and why it could not be read
-	err    error      // why it cannot be used
-}
-
-// templateKey is the key of the pool. It is kept, because the working directory may change.
-type templateKey struct{ file, format string }
-
-// parsedTemplate is a template as its file was at some time.
-type parsedTemplate struct {
-	literal  []byte // the page, if the file has no actions; otherwise nil
+// keptPage is a template, or a page without actions.
+type keptPage struct {
+	literal  []byte // the page without actions, of which every page is sent; nil: a template
 	template interface {
 		Execute(w io.Writer, data any) error
 	}
 	showsRequestID bool // its source names the placeholder
 }
 
-// pool has the templates that a config uses, or is about to.
-var pool = caddy.NewUsagePool()
-
-// pause is the least time between two readings of a file.
-const pause = time.Second
-
-// takeTemplate returns the template of a file, for a Maker that gives it back. A file that no config uses and that
-// cannot be used is an error on a reload. At a start, it is logged, because nobody may be there to correct it, and the
-// built-in page is sent meanwhile. A mistake is logged once for each config that loads.
-func takeTemplate(file string, f *format, o *Options) (*fileTemplate, error) {
-	file, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
-	}
-	key := templateKey{file, f.name}
-	value, _, err := pool.LoadOrNew(key, func() (caddy.Destructor, error) {
-		t := &fileTemplate{key: key, format: f}
-		t.trial = Options{
-			Server:   o.Server,
-			Sample:   o.Sample,
-			FullName: o.FullName,
-		}
-		t.readAgain()
-		if t.err != nil && (o.Config == nil || isReload()) {
-			return nil, fmt.Errorf("%s: %w", file, t.err)
-		}
-		return t, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	t := value.(*fileTemplate)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	isNews := t.config != o.Config && t.err != nil
-	t.config = o.Config
-	if t.readIfDue() || isNews {
-		t.log(o.Logger)
-	}
-	return t, nil
-}
-
-// isReload reports whether sites are running already, which stay if the config that loads is refused. Caddy says so
-// nowhere else.
-func isReload() bool {
-	_, err := caddy.ActiveContext().AppIfConfigured("http")
-	return err == nil
-}
-
-// Destruct is for the pool. It frees nothing, because requests may still run.
-func (t *fileTemplate) Destruct() error { return nil }
-
-// showsRequestID reports whether the template may show the placeholder.
-func (t *fileTemplate) showsRequestID() bool {
-	v := t.used.Load()
-	return v != nil && v.showsRequestID
-}
-
-// render writes a page, unless the template cannot be used or makes a page that its format does not allow. It logs that
-// at most once between two readings of the file.
-func (t *fileTemplate) render(body *bytes.Buffer, pg Page, logger *zap.Logger) bool {
-	t.refresh(logger)
-	v := t.used.Load()
-	if v == nil {
-		return false
-	}
-	if v.literal != nil {
-		body.Write(v.literal)
-		return true
-	}
-	err := v.execute(body, t.format, pg)
-	if err == nil {
-		err = t.format.validate(body.Bytes())
-	}
-	if err == nil {
-		return true
-	}
-	body.Reset()
-	if !t.failed.Swap(true) {
-		logger.Error("rendering the template; sending the built-in page instead",
-			zap.String("template", t.key.file), zap.Error(err))
-	}
-	return false
-}
-
-// refresh reads the file again if that is due, and logs a change. One request at a time does; the others do not wait.
-func (t *fileTemplate) refresh(logger *zap.Logger) {
-	if !t.mu.TryLock() {
-		return
-	}
-	defer t.mu.Unlock()
-	if t.readIfDue() {
-		t.log(logger)
-	}
-}
-
-// readIfDue reads the file again, unless that was just now. It reports whether what it found is new.
-func (t *fileTemplate) readIfDue() (isNew bool) {
-	if time.Since(t.readAt) < pause {
-		return false
-	}
-	t.failed.Store(false)
-	return t.readAgain()
-}
-
-func (t *fileTemplate) log(logger *zap.Logger) {
-	logger = logger.With(zap.String("template", t.key.file))
-	switch {
-	case t.err == nil:
-		logger.Info("the changed template is in use")
-	case t.used.Load() == nil:
-		logger.Error("the template cannot be used; the built-in page is sent until it can", zap.Error(t.err))
-	default:
-		logger.Error("the changed template cannot be used; the last good one stays in use", zap.Error(t.err))
-	}
-}
-
-// readAgain reads the file, and uses it if it is valid. It reports whether the text or the error is another than
-// before. Time and size do not tell: after a chmod, the file cannot be read, and has both.
-func (t *fileTemplate) readAgain() (isNew bool) {
-	t.readAt = time.Now()
-	source, err := t.read()
-	last := source + fmt.Sprint(err)
-	if last == t.last {
-		return false
-	}
-	t.last = last
-	var v *parsedTemplate
-	if err == nil {
-		v, err = t.format.parse(filepath.Base(t.key.file), source, &t.trial)
-	}
-	if err == nil {
-		t.used.Store(v)
-	}
-	t.err = err
-	return true
-}
-
-// read reads the file.
-func (t *fileTemplate) read() (string, error) {
-	var source bytes.Buffer
-	err := readFile(&source, t.key.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s",
-			err, t.format.name)
-	}
-	return source.String(), err
-}
-
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
 // where no text can be. A file without actions is the page, of which html/template would drop comments.
-func (f *format) parse(name, source string, trial *Options) (*parsedTemplate, error) {
-	if !strings.Contains(source, "{{") {
-		literal := []byte(source)
-		return &parsedTemplate{literal: literal}, f.validate(literal)
+func (f *format) parse(name string, text []byte, trial *Options) (*keptPage, error) {
+	if !bytes.Contains(text, []byte("{{")) {
+		return &keptPage{literal: text}, f.validate(text)
 	}
+	source := string(text)
 	if err := trial.checkPlaceholders(source); err != nil {
 		return nil, err
 	}
-	v := &parsedTemplate{showsRequestID: strings.Contains(source, requestID)}
+	v := &keptPage{showsRequestID: strings.Contains(source, requestID)}
 	var err error
 	if f.name == "html" {
 		v.template, err = htmltemplate.New(name).Parse(source)
@@ -235,7 +57,7 @@ func (f *format) parse(name, source string, trial *Options) (*parsedTemplate, er
 	return v, nil
 }
 
-func (v *parsedTemplate) try(f *format, pg Page) error {
+func (v *keptPage) try(f *format, pg Page) error {
 	var body bytes.Buffer
 	if err := v.execute(&body, f, pg); err != nil {
 		return explain(err)
@@ -243,8 +65,25 @@ func (v *parsedTemplate) try(f *format, pg Page) error {
 	return f.validate(body.Bytes())
 }
 
+// content returns a page. What a template makes is validated, because it can also cut and compare what a client sends.
+func (v *keptPage) content(f *format, pg Page) (content, error) {
+	if v.literal != nil {
+		return content{reader: bytes.NewReader(v.literal), size: int64(len(v.literal))}, nil
+	}
+	b := newBuffer()
+	err := v.execute(b, f, pg)
+	if err == nil {
+		err = f.validate(b.Bytes())
+	}
+	if err != nil {
+		freeBuffer(b)
+		return content{}, err
+	}
+	return buffered(b), nil
+}
+
 // execute renders a page. It is to be validated, because a template can also cut and compare what a client sends.
-func (v *parsedTemplate) execute(body *bytes.Buffer, f *format, pg Page) error {
+func (v *keptPage) execute(body *bytes.Buffer, f *format, pg Page) error {
 	if f.name != "html" {
 		pg = pg.with(f.escape.of, f.escapeURI.of)
 		pg.escaped = f
@@ -317,7 +156,7 @@ func checkXML(page []byte) error {
 
 // samplePage returns a harmless page, without what the options say of a page.
 func (o *Options) samplePage() Page {
-	m := Maker{server: o.Server}
+	m, _ := NewMaker(Options{Server: o.Server}) // which has neither formats nor files that could be wrong
 	asked := Asked{
 		Method:    http.MethodGet,
 		Target:    "/docs/apis?x=1",

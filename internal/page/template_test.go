@@ -1,8 +1,6 @@
 package page
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,9 +9,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/caddyserver/caddy/v2"
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp" // the app of a running config
 )
 
 // TestTemplateIsRefused covers mistakes in the source.
@@ -85,7 +80,7 @@ func parse(t *testing.T, format, source string) error {
 		t.Fatal(err)
 	}
 	o := Options{Server: defaultFooter, Sample: noPlaceholders, FullName: fullName}
-	_, err = f.parse("404", source, &o)
+	_, err = f.parse("404", []byte(source), &o)
 	return err
 }
 
@@ -117,7 +112,7 @@ func TestFileWithoutActionsIsThePage(t *testing.T) {
 		"xml":      {"<?xml version='1.0'?>\n<!-- ours --><a>{}</a>"},
 	} {
 		for _, want := range pages {
-			m := newMaker(t, Options{Templates: files{format: tempFile(t, want)}})
+			m := newMaker(t, Options{Templates: rows{format: {tempFile(t, want)}}})
 			if got := body(t, m, m.Make(ask("GET", "/"), placeholders(nil)), format); got != want {
 				t.Errorf("%s: got\n%.200s\nwant\n%.200s", format, got, want)
 			}
@@ -175,20 +170,20 @@ func TestTextsAreEscapedForTheFormat(t *testing.T) {
 func TestPlaceholderOfATemplate(t *testing.T) {
 	file := tempFile(t, `{{with .URI}}{{$.Placeholder "{x}"}}{{end}}|{{.Placeholder "unknown"}}|`+
 		"{{\"{{\"}} `${ {x:1}}`")
-	m := newMaker(t, Options{Templates: files{"html": file}})
+	m := newMaker(t, Options{Templates: rows{"html": {file}}})
 	pg := m.Make(ask("GET", "/"), placeholders(values{"x": "<\n\xff"}))
 	wantBody(t, m, pg, "html", "&lt;\n\uFFFD||{{ `${ {x:1}}`")
 }
 
 // TestExportedTemplateIsTheBuiltInPage renders the built-in pages as templates. html/template escapes more in HTML.
 func TestExportedTemplateIsTheBuiltInPage(t *testing.T) {
-	templates := make(files)
+	templates := make(rows)
 	for _, format := range Formats() {
 		source, err := BuiltIn(format)
 		if err != nil {
 			t.Fatal(err)
 		}
-		templates[format] = tempFile(t, source)
+		templates[format] = []string{tempFile(t, source)}
 	}
 	exported := newMaker(t, Options{Message: "{m}", Footer: "{f}", Templates: templates})
 	builtIn := newMaker(t, Options{Message: "{m}", Footer: "{f}"})
@@ -203,7 +198,7 @@ func TestExportedTemplateIsTheBuiltInPage(t *testing.T) {
 }
 
 // TestBrokenPageIsReplaced has a client make templates fail, or make pages that are not valid in their format. The
-// built-in page is sent, and the error is logged at most once between two readings of the file.
+// built-in page is sent, and the error is logged at most once a minute.
 func TestBrokenPageIsReplaced(t *testing.T) {
 	for _, tt := range []struct {
 		format string
@@ -238,7 +233,7 @@ func TestBrokenPageIsReplaced(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			file := tempFile(t, tt.source)
-			m, logs := observed(t, Options{Templates: files{tt.format: file}})
+			m, logs := observed(t, Options{Templates: rows{tt.format: {file}}})
 			asked := ask("GET", "/")
 			broken := m.Make(asked, placeholders(values{"x": tt.value}))
 			builtIn := body(t, newMaker(t, Options{}), broken, tt.format)
@@ -246,7 +241,7 @@ func TestBrokenPageIsReplaced(t *testing.T) {
 				for range 3 {
 					wantBody(t, m, broken, tt.format, builtIn)
 				}
-				time.Sleep(pause)
+				time.Sleep(time.Minute)
 			}
 			wantLogged(t, logs, file, tt.err, tt.err, tt.err)
 			harmless := m.Make(asked, placeholders(nil))
@@ -263,262 +258,4 @@ func observed(t testing.TB, o Options) (*Maker, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	o.Logger = zap.New(core)
 	return newMaker(t, o), logs
-}
-
-// TestChangedTemplateIsReadAgain changes a template in each way that a file can change. The clock is synctest's; the
-// files, whose times are set by it, are real.
-func TestChangedTemplateIsReadAgain(t *testing.T) {
-	const long = time.Hour // since a file was written
-	for name, change := range map[string]func(e *editedTemplate){
-		"edited, with actions and without": func(e *editedTemplate) {
-			e.write("{{.Status}}", 0)
-			time.Sleep(pause - time.Millisecond)
-			e.wants("one")
-			time.Sleep(time.Millisecond)
-			e.wants("0")
-			e.write("two", 0)
-			e.becomes("two")
-			e.wantsLogged(inUse, inUse)
-		},
-		"with the same time and size": func(e *editedTemplate) {
-			e.write("two", long)
-			e.becomes("two")
-			e.wantsLogged(inUse)
-		},
-		"too long": func(e *editedTemplate) {
-			e.must(os.Truncate(e.file, maxSize+1))
-			e.becomes("one")
-			e.wantsLogged("it has more than 1 MiB")
-		},
-		"broken, then corrected": func(e *editedTemplate) {
-			for _, content := range []string{"{{.URI", "{{.Uri}}"} {
-				e.write(content, long)
-				for range 3 {
-					e.becomes("one")
-				}
-			}
-			e.wantsLogged("unclosed action", "can't evaluate field Uri")
-			e.write("one", long)
-			e.becomes("one")
-			e.wantsLogged(inUse)
-		},
-		"removed, and back": func(e *editedTemplate) {
-			e.must(os.Remove(e.file))
-			for range 3 {
-				e.becomes("one")
-			}
-			e.must(os.Mkdir(e.file, 0o700))
-			e.becomes("one")
-			e.wantsLogged("run caddy not-found export-template text", "is not a regular file")
-			e.must(os.Remove(e.file))
-			e.write("one", long)
-			e.becomes("one")
-			e.wantsLogged(inUse)
-		},
-		"untouched, with another time": func(e *editedTemplate) {
-			before := e.template().used.Load()
-			e.write("one", 0)
-			for range 3 {
-				e.becomes("one")
-			}
-			if e.template().used.Load() != before {
-				e.Error("the template was parsed again")
-			}
-		},
-		"while another request looks": func(e *editedTemplate) {
-			e.write("two", 0)
-			time.Sleep(pause)
-			e.template().mu.Lock()
-			e.wants("one")
-			e.template().mu.Unlock()
-			e.wants("two")
-			e.wantsLogged(inUse)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newEditedTemplate(t, "one", long)
-				change(e)
-				e.wantsLogged()
-			})
-		})
-	}
-}
-
-// editedTemplate is a template for text, and the file that it comes from.
-type editedTemplate struct {
-	testing.TB
-	file  string
-	maker *Maker
-	logs  *observer.ObservedLogs
-}
-
-// newEditedTemplate loads a template from a file that was written some time ago.
-func newEditedTemplate(t testing.TB, content string, age time.Duration) *editedTemplate {
-	t.Helper()
-	e := &editedTemplate{TB: t, file: tempFile(t, "")}
-	e.write(content, age)
-	e.maker, e.logs = observed(t, Options{Templates: files{"text": e.file}})
-	return e
-}
-
-func (e *editedTemplate) template() *fileTemplate {
-	return e.maker.templates[0]
-}
-
-func (e *editedTemplate) must(err error) {
-	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
-}
-
-func (e *editedTemplate) write(content string, age time.Duration) {
-	e.Helper()
-	writeFile(e, e.file, content)
-	modified := time.Now().Add(-age)
-	e.must(os.Chtimes(e.file, modified, modified))
-}
-
-// wants renders the template.
-func (e *editedTemplate) wants(content string) {
-	e.Helper()
-	wantBody(e, e.maker, Page{}, "text", content)
-}
-
-// becomes renders the template after the file is read again.
-func (e *editedTemplate) becomes(content string) {
-	e.Helper()
-	time.Sleep(pause)
-	e.wants(content)
-}
-
-const inUse = "the changed template is in use"
-
-func (e *editedTemplate) wantsLogged(parts ...string) {
-	e.Helper()
-	wantLogged(e, e.logs, e.file, parts...)
-}
-
-// wantLogged takes the log entries about a template: that it is in use, or an error with this part in its text.
-func wantLogged(t testing.TB, logs *observer.ObservedLogs, file string, parts ...string) {
-	t.Helper()
-	entries := logs.TakeAll()
-	if len(entries) != len(parts) {
-		t.Errorf("got %d log entries, want %d: %v", len(entries), len(parts), entries)
-		return
-	}
-	for i, entry := range entries {
-		fields := entry.ContextMap()
-		text, _ := fields["error"].(string)
-		isInfo := entry.Level == zapcore.InfoLevel && entry.Message == parts[i]
-		isError := entry.Level == zapcore.ErrorLevel && strings.Contains(text, parts[i])
-		if fields["template"] != file || !isInfo && !isError {
-			t.Errorf("got the log entry %v %v, want %s", entry.Entry, fields, parts[i])
-		}
-	}
-}
-
-// TestHandlersShareATemplate has several handlers name a file. What they log goes to the logger of the one that looks.
-func TestHandlersShareATemplate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first := newEditedTemplate(t, "one", 0)
-		byPath := Options{Templates: files{"text": first.file}}
-		byName := Options{Templates: files{"text": filepath.Base(first.file)}}
-		t.Chdir(filepath.Dir(first.file))
-		second, secondLogs := observed(t, byName)
-		t.Chdir(t.TempDir()) // the key stays
-		if second.templates[0] != first.template() {
-			t.Error("the handlers have templates of their own")
-		}
-		other := newMaker(t, Options{Templates: files{"html": first.file}})
-		if other.templates[0] == first.template() {
-			t.Error("two formats share a template")
-		}
-
-		for content, want := range map[string]string{"{{.URI": "unclosed action", "two": inUse} {
-			first.write(content, 0)
-			time.Sleep(pause)
-			body(t, second, Page{}, "text")
-			body(t, first.maker, Page{}, "text")
-			wantLogged(t, secondLogs, first.file, want)
-			first.wantsLogged()
-		}
-		first.write("three", 0)
-		time.Sleep(pause)
-		_, reloadedLogs := observed(t, byPath)
-		wantLogged(t, reloadedLogs, first.file, inUse)
-		closeNow(second)
-		wantReferences(t, first.file, "text", 2)
-	})
-}
-
-// emptyConfig is a config with an HTTP app. It serves, stores and logs nothing.
-const emptyConfig = `{
-	"admin": {"disabled": true, "config": {"persist": false}},
-	"logging": {"logs": {"default": {"writer": {"output": "discard"}}}},
-	"apps": {"http": {}, "tls": {"disable_storage_clean": true}}
-}`
-
-// TestStartAndReload loads configs with templates that cannot be used, when no config is running and when one is.
-func TestStartAndReload(t *testing.T) {
-	good := tempFile(t, "good")
-	broken := tempFile(t, "{{.Uri}}")
-	missing := filepath.Join(t.TempDir(), "404.html")
-	running := Options{Templates: files{"text": good, "html": broken}}
-
-	// At a start, what cannot be used is logged.
-	first, logs := observed(t, running)
-	wantLogged(t, logs, broken, "can't evaluate field Uri")
-	second, logs := observed(t, running)
-	wantLogged(t, logs, broken)
-	pg := second.Make(ask("GET", "/"), nil)
-	builtIn := body(t, newMaker(t, Options{}), pg, "html")
-	wantBody(t, second, pg, "html", builtIn)
-	wantReferences(t, broken, "html", 2)
-
-	// On a reload, it is refused, unless it is in use already.
-	err := caddy.Load([]byte(emptyConfig), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer caddy.Stop()
-	running.Config = "reloaded"
-	reloaded, logs := observed(t, running)
-	wantLogged(t, logs, broken, "can't evaluate field Uri")
-	again, logs := observed(t, running)
-	wantLogged(t, logs, broken)
-	wantReferences(t, broken, "html", 4)
-	newMaker(t, Options{Templates: files{"html": good}})
-	refused := Options{Sample: noPlaceholders, FullName: fullName, Logger: zap.NewNop(), Config: "refused"}
-	refused.Templates = files{"text": good, "html": missing}
-	_, err = NewMaker(refused)
-	wantError(t, "missing", err, "; for the built-in page to begin with, run caddy not-found export-template html")
-	wantReferences(t, good, "text", 4)
-	wantReferences(t, missing, "html", 0)
-	refused.Templates = files{"text": broken} // it runs as HTML, and not as text
-	_, err = NewMaker(refused)
-	wantError(t, "broken", err, "can't evaluate field Uri")
-	wantReferences(t, broken, "text", 0)
-
-	// At the end, nothing is left in the pool.
-	closeNow(first, second, reloaded, again)
-	wantReferences(t, broken, "html", 0)
-	wantReferences(t, good, "text", 0)
-}
-
-// closeNow closes what newMaker would close at the end of the test.
-func closeNow(makers ...*Maker) {
-	for _, m := range makers {
-		m.Close()
-		m.templates = nil
-	}
-}
-
-func wantReferences(t *testing.T, file, format string, want int) {
-	t.Helper()
-	got, _ := pool.References(templateKey{file, format})
-	if got != want {
-		t.Errorf("%s as %s: the pool counts %d handlers, want %d", file, format, got, want)
-	}
 }

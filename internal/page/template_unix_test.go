@@ -10,27 +10,28 @@ import (
 	"time"
 )
 
-// TestNamedPipeHoldsNobodyUp puts a named pipe in the place of a template and of the page of a site. Opening it would
-// block until somebody writes to it, which the test does after ten seconds.
+// TestNamedPipeHoldsNobodyUp puts a named pipe in the place of a kept file and of a site's own. Opening it would block
+// until somebody writes to it, which the test does after ten seconds. What the kernel makes up is no page either.
 func TestNamedPipeHoldsNobodyUp(t *testing.T) {
-	e := newEditedTemplate(t, "one", 0)
+	e := newEditedFile(t, "one", 0)
 	e.must(os.Remove(e.file))
 	e.must(syscall.Mkfifo(e.file, 0o600))
 	defer time.AfterFunc(10*time.Second, func() { panic("the page waits for somebody to write") }).Stop()
-	e.template().readAt = time.Time{}
+	e.kept().readAt = time.Time{}
 	e.wants("one")
 	e.wantsLogged("is not a regular file")
 
-	m, logs := observed(t, Options{SiteFiles: files{"text": filepath.Dir(e.file) + "/{" + variable + "}"}})
-	pg := m.Make(ask("GET", "/"), placeholders(values{variable: filepath.Base(e.file)}))
-	wantBody(t, m, pg, "text", body(t, newMaker(t, Options{}), pg, "text"))
-	wantMistake(t, logs, "is not a regular file")
-	e.must(os.Remove(e.file))
-	e.must(os.Symlink("/proc/self/environ", e.file))
-	wantBody(t, m, pg, "text", body(t, newMaker(t, Options{}), pg, "text"))
-	e.must(os.Remove(e.file))
-	e.must(os.Symlink(e.file, e.file))
-	later, logs := observed(t, Options{SiteFiles: files{"text": filepath.Dir(e.file) + "/{" + variable + "}"}})
-	body(t, later, pg, "text")
-	wantMistake(t, logs, syscall.ELOOP.Error())
+	path := filepath.Dir(e.file) + "/{" + variable + "}"
+	for what, replace := range map[string]func() error{
+		"is not a regular file": func() error { return syscall.Mkfifo(e.file, 0o600) },
+		"it is empty":           func() error { return os.Symlink("/proc/self/environ", e.file) },
+		syscall.ELOOP.Error():   func() error { return os.Symlink(e.file, e.file) },
+	} {
+		e.must(os.Remove(e.file))
+		e.must(replace())
+		m, logs := observed(t, Options{Templates: rows{"text": {path}}})
+		pg := m.Make(ask("GET", "/"), placeholders(values{variable: filepath.Base(e.file)}))
+		wantBody(t, m, pg, "text", body(t, newMaker(t, Options{}), pg, "text"))
+		wantMistake(t, logs, what)
+	}
 }

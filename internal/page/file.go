@@ -1,0 +1,375 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// file is one of the user's files for a format. There are two kinds.
+//
+// The path of a site's own file has placeholders of a request. Whoever writes into the folder of a site may be a tenant,
+// so the file is sent as file_server would send it, even if it has actions: a template can show the environment. It is
+// opened for each page.
+//
+// Any other file is kept. Makers share it, also those of the next config, so that its last good page outlasts a reload.
+// So it has nothing of a handler, such as a logger.
+type file struct {
+	path     string // of a site's own file, as in the option; otherwise absolute
+	format   *format
+	isOfSite bool
+
+	// mistakes bounds the log entries of pages that fail: of a site's own file, for all such files of a Maker.
+	mistakes *onceAMinute
+
+	trial Options                  // what a kept file is tried with
+	kept  atomic.Pointer[keptFile] // as it was read last; nil: it was not
+
+	reading sync.Mutex // held by who reads a kept file
+	readAt  time.Time
+
+	toldTo     any  // the last config that has logged a mistake of the file
+	isInUseToo bool // a config before that one has the file
+}
+
+// keptFile is a file as it was read at some time.
+type keptFile struct {
+	text []byte
+	err  error     // why it cannot be used
+	page *keptPage // the last one that could be used; nil: none
+}
+
+// fileKey is the key of the pool. A relative path is made absolute, because the working directory may change.
+type fileKey struct{ path, format string }
+
+// pool has the kept files of the configs that run, or are about to.
+var pool = caddy.NewUsagePool()
+
+// pause is the least time between two readings of a kept file.
+const pause = time.Second
+
+// takeFile returns the file of a path. A kept one is given back by giveBack.
+func takeFile(path string, f *format, o *Options, mistakesOfSites *onceAMinute) (*file, error) {
+	expanded, isOfSite, err := expandGlobal(path)
+	if err != nil {
+		return nil, err
+	}
+	if isOfSite {
+		return &file{path: path, format: f, isOfSite: true, mistakes: mistakesOfSites}, nil
+	}
+	expanded, err = filepath.Abs(expanded)
+	if err != nil {
+		return nil, err
+	}
+	shared, _ := pool.LoadOrStore(fileKey{expanded, f.name}, &file{
+		path:     expanded,
+		format:   f,
+		mistakes: new(onceAMinute),
+		trial:    Options{Server: o.Server, Sample: o.Sample, FullName: o.FullName},
+	})
+	return shared.(*file), nil
+}
+
+// giveBack ends the use of a file by a Maker, whose last pages may still be made.
+func (f *file) giveBack() {
+	if !f.isOfSite {
+		_, _ = pool.Delete(fileKey{f.path, f.format.name}) // a file frees nothing, so there is no error
+	}
+}
+
+// load reads a kept file when a config loads. Of the handlers of a config that share the file, the first logs a
+// mistake, or that a changed file is in use. Each of them gets the mistake.
+func (f *file) load(config any, logger *zap.Logger) error {
+	if f.isOfSite {
+		return nil
+	}
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	if f.toldTo != config {
+		f.isInUseToo = f.toldTo != nil
+		f.toldTo = config
+		hasChanged := f.read()
+		if f.kept.Load().err != nil || hasChanged && f.isInUseToo {
+			f.log(logger)
+		}
+	}
+	return f.mistake()
+}
+
+// mistake says why a kept file cannot be used.
+func (f *file) mistake() error {
+	if err := f.kept.Load().err; err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	return nil
+}
+
+// canBeSent reports whether the file may be a page, for some request. The last good page of a kept file counts.
+func (f *file) canBeSent() bool { return f.isOfSite || f.kept.Load().page != nil }
+
+// refresh reads a kept file again, if that is due, and logs a change. One request at a time does; the others do not
+// wait.
+func (f *file) refresh(logger *zap.Logger) {
+	if !f.reading.TryLock() {
+		return
+	}
+	defer f.reading.Unlock()
+	if time.Since(f.readAt) >= pause && f.read() {
+		f.log(logger)
+	}
+}
+
+func (f *file) log(logger *zap.Logger) {
+	logger = logger.With(zap.String("template", f.path))
+	kept := f.kept.Load()
+	switch {
+	case kept.err == nil:
+		logger.Info("the changed file of a page is in use")
+	case kept.page == nil:
+		logger.Error("the file of a page cannot be used; another page is sent until it can", zap.Error(kept.err))
+	default:
+		logger.Error("the changed file of a page cannot be used; the last good page stays", zap.Error(kept.err))
+	}
+}
+
+// read reads a kept file, and parses it if it has changed. It reports whether the text or the error is another than
+// before. Time and size do not tell: after a chmod, the file cannot be read, and has both.
+func (f *file) read() (hasChanged bool) {
+	f.readAt = time.Now()
+	text, err := readFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s",
+			err, f.format.name)
+	}
+	next := &keptFile{text: text, err: err}
+	if before := f.kept.Load(); before != nil {
+		if bytes.Equal(before.text, text) && (err == nil || sameText(before.err, err)) {
+			return false // a text that was refused before is refused again
+		}
+		next.page = before.page
+	}
+	if err == nil {
+		var page *keptPage
+		page, next.err = f.format.parse(filepath.Base(f.path), text, &f.trial)
+		if next.err == nil {
+			next.page = page
+		}
+	}
+	f.kept.Store(next)
+	return true
+}
+
+func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// showsRequestID reports whether a page may show the placeholder.
+func (f *file) showsRequestID() bool {
+	if f.isOfSite {
+		return strings.Contains(f.path, requestID)
+	}
+	kept := f.kept.Load()
+	return kept != nil && kept.page != nil && kept.page.showsRequestID
+}
+
+// content returns the page, or false if it cannot be sent.
+func (f *file) content(pg Page, logger *zap.Logger) (c content, ok bool) {
+	path, c, err := f.open(pg, logger)
+	switch {
+	case err == nil:
+		return c, true
+	case errors.Is(err, errNone):
+	case f.isOfSite && isMissing(err): // no mistake of the site
+	case f.mistakes.isDue():
+		logger.Error("a page of your own cannot be sent; sending another one in its place",
+			zap.String("template", path),
+			zap.Error(err))
+	}
+	return content{}, false
+}
+
+// errNone is for a kept file without a good page. Its mistake is logged already.
+var errNone = errors.New("the file has no page that can be used")
+
+func (f *file) open(pg Page, logger *zap.Logger) (path string, c content, err error) {
+	if f.isOfSite {
+		path, err = f.expand(pg.placeholders)
+		if err == nil {
+			c, err = openFile(path)
+		}
+		return path, c, err
+	}
+	f.refresh(logger)
+	kept := f.kept.Load()
+	if kept == nil || kept.page == nil {
+		return f.path, c, errNone
+	}
+	c, err = kept.page.content(f.format, pg)
+	return f.path, c, err
+}
+
+// isMissing reports whether a site has no such file.
+func isMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
+}
+
+// onceAMinute bounds log entries that requests cause.
+type onceAMinute struct{ last atomic.Int64 } // in nanoseconds
+
+func (o *onceAMinute) isDue() bool {
+	now := time.Now().UnixNano()
+	last := o.last.Load()
+	return now-last >= int64(time.Minute) && o.last.CompareAndSwap(last, now)
+}
+
+// expandGlobal expands the placeholders of the environment and of the system in a path. It reports whether others are
+// left, which only a request has.
+func expandGlobal(path string) (expanded string, isOfSite bool, err error) {
+	global := caddy.NewReplacer()
+	expanded, err = caddy.NewEmptyReplacer().ReplaceFunc(path, func(name string, _ any) (any, error) {
+		if !strings.HasPrefix(name, "env.") && !strings.HasPrefix(name, "system.") {
+			isOfSite = true
+			return "", nil
+		}
+		value, _ := global.GetString(name)
+		if value == "" {
+			return nil, fmt.Errorf("%q has the placeholder {%s}, which is not set or empty; set it before Caddy starts",
+				path, name)
+		}
+		return value, nil
+	})
+	return expanded, isOfSite, err
+}
+
+// checkPath refuses a path that no request may choose.
+func checkPath(path string) error {
+	switch {
+	case path == "":
+		return errors.New("a path is empty; write one as in 404.html")
+	case ofClient.MatchString(path):
+		return fmt.Errorf("%q begins with what a client sends; "+
+			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
+	case ofMatcher.MatchString(path):
+		return fmt.Errorf("%q may become a file of the next handlers, such as a script; "+
+			"write the files in a row, as in {http.vars.root}/a/404.html {http.vars.root}/404.html: "+
+			"the first that can be sent is the page", path)
+	case ofMoment.MatchString(path):
+		return fmt.Errorf("%q has a placeholder of the file or the time, which no path can have; "+
+			"write the path itself, or {env.NAME}", path)
+	}
+	return nil
+}
+
+var (
+	// ofClient matches a placeholder whose value a client sends.
+	ofClient = regexp.MustCompile(`^\{?http\.(request|regexp)\.`)
+
+	// ofMatcher matches a placeholder of the file matcher, which the next handlers set anew before a path is expanded.
+	ofMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
+
+	// ofMoment matches a placeholder that Caddy would read a file for, or that is never the same.
+	ofMoment = regexp.MustCompile(`\{(file|time)\.`)
+
+	// leaves matches a path that could lead out of its folder. Windows drops dots and blanks behind "..".
+	leaves = regexp.MustCompile(`\x00|(^|[/\\])\.\.[. ]*([/\\]|$)`)
+
+	// reserved are the bytes that a client's value cannot have, because it is one element of a path.
+	reserved = `/\` + map[string]string{"windows": `:*?"<>|`}[runtime.GOOS]
+)
+
+// expand returns the path of a site's own file for a request. The error is [fs.ErrNotExist] if the request names no
+// site, which is no mistake.
+func (f *file) expand(placeholders Placeholders) (string, error) {
+	path, err := placeholders.ReplaceFunc(f.path, func(name string, value any) (any, error) {
+		text := caddy.ToString(value)
+		isElement := strings.Trim(text, ". ") != "" && !strings.ContainsAny(text, reserved)
+		switch {
+		case value != nil && ofClient.MatchString(name) && !isElement:
+			return nil, fs.ErrNotExist
+		case text == "":
+			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)
+		}
+		return text, nil
+	})
+	if err != nil {
+		return f.path, err
+	}
+	if leaves.MatchString(path) {
+		return path, fs.ErrNotExist
+	}
+	return path, nil
+}
+
+const (
+	maxSize     = 1 << 20  // bytes of a file
+	maxBuffered = 64 << 10 // bytes of a file that leaves in one write with its header, which is faster than to stream it
+)
+
+// openFile opens a file as the content of a page.
+func openFile(name string) (content, error) {
+	f, size, err := openRegular(name)
+	if err != nil {
+		return content{}, err
+	}
+	if size > maxBuffered {
+		return content{reader: io.LimitReader(f, size), size: size, file: f}, nil
+	}
+	defer f.Close()
+	b := newBuffer()
+	if _, err := b.ReadFrom(io.LimitReader(f, size)); err != nil {
+		freeBuffer(b)
+		return content{}, err
+	}
+	return buffered(b), nil
+}
+
+func readFile(name string) ([]byte, error) {
+	f, size, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text := make([]byte, size)
+	n, err := io.ReadFull(f, text)
+	if err == io.ErrUnexpectedEOF { // it was cut just now
+		err = nil
+	}
+	return text[:n], err
+}
+
+// openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and no
+// terminal becomes Caddy's own, in which somebody could press ^C. The size is 0 for what the kernel makes up, such as
+// the environment in /proc.
+func openRegular(name string) (f *os.File, size int64, err error) {
+	f, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("it is not a regular file")
+	case info.Size() == 0:
+		err = errors.New("it is empty")
+	case info.Size() > maxSize:
+		err = errors.New("it has more than 1 MiB")
+	default:
+		return f, info.Size(), nil
+	}
+	f.Close()
+	return nil, 0, err
+}
