@@ -208,7 +208,7 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 // that it has read, and those that only a request names.
 func checkTemplate(args []string) (read, ofRequests []string, err error) {
 	h := &Handler{logger: caddy.Log()}
-	if err := h.addTemplate(args); err != nil {
+	if err := h.addTemplate(expandShorthands(args)); err != nil {
 		return nil, nil, err
 	}
 	m, err := page.NewMaker(h.pageOptions())
@@ -221,9 +221,21 @@ func checkTemplate(args []string) (read, ofRequests []string, err error) {
 
 // fullName returns the full name of a placeholder, which may be a shorthand.
 func fullName(name string) string {
-	segment := caddyfile.Segment{{Text: "{" + name + "}"}}
+	return strings.Trim(expandShorthands([]string{"{" + name + "}"})[0], "{}")
+}
+
+// expandShorthands expands the Caddyfile's shorthands of placeholders.
+func expandShorthands(args []string) []string {
+	var segment caddyfile.Segment
+	for _, arg := range args {
+		segment = append(segment, caddyfile.Token{Text: arg})
+	}
 	httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
-	return strings.Trim(segment[0].Text, "{}")
+	var expanded []string
+	for _, token := range segment {
+		expanded = append(expanded, token.Text)
+	}
+	return expanded
 }
 
 // setOption sets an option. It checks a value without placeholders, so that the error has a line.

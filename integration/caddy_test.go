@@ -18,8 +18,8 @@ import (
 // have to change if a new Caddy fails the case. OBSERVER is where a handler observes the next ones.
 //
 // parseCaddyfile and groupOf rely on how Caddy sorts and merges the routes of a block, and on each block's own state:
-// TestAdapt fails without that. isReload of internal/page relies on what Caddy says of the running config:
-// TestReloadWithTemplates fails without that.
+// TestAdapt fails without that. isReload relies on what Caddy says of the running config: TestReloadWithTemplates fails
+// without that.
 func TestWhatCaddyDoes(t *testing.T) {
 	app := testcaddy.Backend(t, emptyOrBroken)
 	const intercept = "intercept {\n@gone status 410\nhandle_response @gone {\n"

@@ -108,22 +108,33 @@ func TestExportedTemplateIsValid(t *testing.T) {
 	json = strings.Replace(json, "footer", "from", 1)
 	ofHTML := testcaddy.TempFile(t, "a=404.html", html+"<hr>")
 	ofJSON := testcaddy.TempFile(t, "404.json", json)
-	for _, args := range [][]string{{ofHTML}, {"json", ofJSON}} {
-		args = append([]string{"not-found", "check-template"}, args...)
-		if got := prints(t, command(t, args...)); got != "Valid template\n" {
-			t.Errorf("%q: got %q", args, got)
+	broken := testcaddy.TempFile(t, "404.html", `{{.Placeholder "vars.x"}}`)
+	const ofSite = "{vars.root}/404.html"
+	const note = "{http.vars.root}/404.html: only a request names this file, which is sent as it is\n"
+	for _, tt := range []struct {
+		args   []string
+		stdout string
+		err    string // empty: the command succeeds
+	}{
+		{args: []string{ofHTML}, stdout: "Valid template\n"},
+		{args: []string{"json", ofJSON}, stdout: "Valid template\n"},
+		{args: []string{ofSite, ofHTML}, stdout: note + "Valid template\n"},
+		{args: []string{ofSite}, stdout: note, err: "there is no file to check"},
+		{args: []string{ofSite, ofHTML, broken}, stdout: note, err: `"vars.x" is a shorthand, which only a Caddyfile has; ` +
+			`write {{.Placeholder "http.vars.x"}}`},
+		{args: []string{ofHTML, broken + "x"}, err: "no such file"},
+		{args: []string{"{file_match.absolute}"}, err: "may become a file of the next handlers"},
+		{args: []string{"json", ofHTML}, err: "the page is not valid JSON"},
+		{args: []string{"yaml", ofHTML}, err: `unknown format "yaml"`},
+	} {
+		args := append([]string{"not-found", "check-template"}, tt.args...)
+		stdout, stderr, code := run(t, command(t, args...))
+		hasFailed := code == 1 && strings.Contains(stderr, tt.err)
+		hasSucceeded := code == 0 && stderr == ""
+		if stdout != tt.stdout || tt.err == "" && !hasSucceeded || tt.err != "" && !hasFailed {
+			t.Errorf("%q: got the exit code %d, %q and\n%s\nwant %q, %q", args, code, stdout, stderr, tt.stdout, tt.err)
 		}
 	}
-	broken := testcaddy.TempFile(t, "404.html", `{{.Placeholder "vars.x"}}`)
-	for file, why := range map[string]string{
-		broken:                `"vars.x" is a shorthand, which only a Caddyfile has; write {{.Placeholder "http.vars.x"}}`,
-		broken + "x":          "no such file",
-		"{http.vars.x}/a.txt": "/{http.vars.x}/a.txt: no such file",
-	} {
-		fails(t, command(t, "not-found", "check-template", file), why)
-	}
-	fails(t, command(t, "not-found", "check-template", "json", ofHTML), "the page is not valid JSON")
-	fails(t, command(t, "not-found", "check-template", "yaml", ofHTML), "the format yaml is not on offer")
 
 	s := startSite(t, "not_found {\n"+
 		"template json "+testcaddy.Quote(ofJSON)+"\n"+

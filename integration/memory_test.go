@@ -2,12 +2,20 @@ package integration
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -78,6 +86,78 @@ http://without.test:0 {
 		}
 	}
 	t.Errorf("an idle connection takes %d bytes, and %d without not_found", with, without)
+}
+
+// TestStalledStreamsTakeNoCopyOfAFile has two HTTP/2 connections ask 500 times for a page of 1 MiB, and read none.
+func TestStalledStreamsTakeNoCopyOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir+"/404.html", strings.Repeat("x", 1<<20))
+	fixed := testcaddy.Quote(dir + "/404.html")
+	s := testcaddy.StartQuiet(t, `
+http://kept.test:0 {
+	not_found {
+		template `+fixed+`
+	}
+}
+http://site.test:0 {
+	root `+testcaddy.Quote(dir)+`
+	not_found {
+		template {vars.root}/404.html
+	}
+}`, "servers {\nprotocols h1 h2c\n}")
+	for _, host := range []string{"kept.test", "site.test"} {
+		before := testcaddy.MemoryInUse()
+		for range 2 {
+			stallStreams(t, s.Connect(t), host, 250)
+		}
+		testcaddy.CheckMemory(t, before, 30<<20)
+	}
+}
+
+// stallStreams asks for pages in as many streams of a connection, and reads their headers only. The client's window
+// has place for 64 KiB of all bodies.
+func stallStreams(t *testing.T, conn net.Conn, host string, streams uint32) {
+	t.Helper()
+	framer := http2.NewFramer(conn, conn)
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	_, err := io.WriteString(conn, http2.ClientPreface)
+	err = errors.Join(err, framer.WriteSettings())
+	for i := range streams {
+		block.Reset()
+		for _, field := range []hpack.HeaderField{
+			{Name: ":method", Value: "GET"},
+			{Name: ":scheme", Value: "http"},
+			{Name: ":authority", Value: host},
+			{Name: ":path", Value: "/x"},
+			{Name: "accept", Value: "text/html"},
+		} {
+			err = errors.Join(err, encoder.WriteField(field))
+		}
+		err = errors.Join(err, framer.WriteHeaders(http2.HeadersFrameParam{
+			StreamID:      2*i + 1,
+			BlockFragment: block.Bytes(),
+			EndStream:     true,
+			EndHeaders:    true,
+		}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begun := uint32(0); begun < streams; {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatalf("after %d responses: %v", begun, err)
+		}
+		if response, ok := frame.(*http2.MetaHeadersFrame); ok {
+			begun++
+			length := hpack.HeaderField{Name: "content-length", Value: "1048576"}
+			if !slices.Contains(response.Fields, length) {
+				t.Fatalf("got the header %v, want %v in it", response.Fields, length)
+			}
+		}
+	}
 }
 
 // TestAddressesLeaveNothingBehind asks for 10,000 addresses, some of them long, on distinct hosts and by distinct
