@@ -128,15 +128,31 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	if cause == judge.Response || x.request.IsIntercepted() {
 		site = &x.site
 	}
-	rep.SetHeader(x.writer.Header(), site)
-	x.writer.ResponseWriter.WriteHeader(http.StatusNotFound)
+	w := x.setHeader(&rep, site)
+	w.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
-		_, _ = rep.WriteTo(x.writer.ResponseWriter) // an error means that the client is gone
+		_, _ = rep.WriteTo(w) // an error means that the client is gone
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
 		x.logPage(e, cause, p.URI, rep.Format, err)
 	}
+}
+
+// setHeader sets the header of the page, whose own fields hold against the header directives around this handler. It
+// returns the writer to send the page by.
+func (x *exchange) setHeader(rep *page.Representation, site *page.SiteHeader) http.ResponseWriter {
+	w := x.writer.ResponseWriter
+	header := w.Header()
+	rep.SetHeader(header, site)
+	deferred := response.DeferredAround(w)
+	if deferred == nil {
+		return w
+	}
+	deferred.Do(header, http.StatusNotFound)
+	rep.SetHeader(header, nil)
+	deferred.DoForStatus(header, http.StatusNotFound)
+	return deferred.Below(http.StatusNotFound)
 }
 
 // logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.

@@ -169,3 +169,87 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		})
 	}
 }
+
+// deferredSite is a site whose header directives wait until the header is sent, as people write them.
+const deferredSite = `
+	header {
+		-Server
+		X-Frame-Options DENY
+		Cache-Control "public, max-age=604800"
+	}
+	header >Content-Type text/css
+	header >Content-Encoding gzip
+	header >Content-Disposition attachment
+	header >ETag "theirs"
+	header {
+		match header Content-Type text/*
+		CDN-Cache-Control max-age=60
+		X-Text yes
+	}
+	header {
+		match status 2xx 304
+		X-Found yes
+	}
+	header /found/* >X-Stays yes
+`
+
+// TestPageHoldsAgainstADeferredHeader sends a page for each cause, also through another not_found. Its own fields are
+// those of a site without such directives, and the site's other fields stay. What passes has them all.
+func TestPageHoldsAgainstADeferredHeader(t *testing.T) {
+	handlers := `
+	error /error 404
+	respond /response "theirs" 404
+	route /found/json {
+		header Content-Type application/json
+		respond "theirs" 404
+	}
+	respond /found/html "found" 200
+	handle /nested/* {
+		not_found
+	}
+`
+	s := testcaddy.Start(t, "http://alone.test:0 {\nnot_found\n"+handlers+"}\n"+
+		"http://defer.test:0 {\nnot_found\n"+deferredSite+handlers+"}\n"+
+		"http://dry.test:0 {\nnot_found {\ndry_run\n}\n"+deferredSite+handlers+"}\n"+
+		"http://without.test:0 {\n"+deferredSite+handlers+"}\n")
+	for _, path := range []string{"/unanswered", "/error", "/response", "/nested/x"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			want := s.Do(t, method, "http://alone.test"+path, "Accept: text/html").Undated()
+			want.Del("Server")
+			want["X-Frame-Options"] = []string{"DENY"}
+			want["X-Text"] = []string{"yes"}
+			res := s.Do(t, method, "http://defer.test"+path, "Accept: text/html")
+			if got := res.Undated(); !reflect.DeepEqual(got, want) || res.StatusCode != http.StatusNotFound {
+				t.Errorf("%s %s: got the status %d and the header\n%v\nwant\n%v", method, path, res.StatusCode, got, want)
+			}
+		}
+	}
+	dry := s.Get(t, "http://dry.test/nested/x", "Accept: text/html")
+	dry.WantHeader(t, "Cache-Control", "no-store")
+
+	for _, path := range []string{"/found/html", "/found/json"} {
+		want := s.Get(t, "http://without.test"+path)
+		got := s.Get(t, "http://defer.test"+path)
+		if got.StatusCode != want.StatusCode || !reflect.DeepEqual(got.Undated(), want.Undated()) {
+			t.Errorf("%s: got the status %d and the header\n%v\nwant\n%v", path, got.StatusCode, got.Undated(), want.Undated())
+		}
+	}
+}
+
+// TestHeaderForAStatusHasTheLastWord has a site mean its 404s, by a match that names the status.
+func TestHeaderForAStatusHasTheLastWord(t *testing.T) {
+	s := startSite(t, `
+	not_found
+	header {
+		match status 4xx
+		Cache-Control max-age=10
+	}
+	header {
+		-Server
+		Cache-Control max-age=604800
+	}`)
+	res := s.Get(t, "http://a.test/x")
+	res.WantHeader(t, "Cache-Control", "max-age=10")
+	res.WantHeader(t, "Server", "")
+	res.WantPage(t, "GET", "http://a.test/x", "")
+}

@@ -181,8 +181,7 @@ func (j *Judge) Sending(header http.Header) {
 // isForPeople reports whether a response with these header fields is something that people look at, or nothing at
 // all, rather than an answer for a program.
 func isForPeople(method string, header http.Header) bool {
-	mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+	mediaType := mediaTypeOf(header)
 	switch mediaType {
 	case "", "text/html", "application/xhtml+xml", "text/plain":
 		return true
@@ -192,6 +191,16 @@ func isForPeople(method string, header http.Header) bool {
 	}
 	// A response to HEAD has no body, and a middleware may have counted that. Its type says what GET gets.
 	return header.Get("Content-Length") == "0" && method != http.MethodHead
+}
+
+// mediaTypeOf returns the media type of a response. It also ends at white space: browsers show what old PHP labels
+// `text/html charset=UTF-8` as HTML.
+func mediaTypeOf(header http.Header) string {
+	mediaType := strings.TrimSpace(header.Get("Content-Type"))
+	if end := strings.IndexAny(mediaType, "; \t"); end >= 0 {
+		mediaType = mediaType[:end]
+	}
+	return strings.ToLower(mediaType)
 }
 
 // isEmpty200 reports whether a 200 means that nothing answered: templates and replace-response write one for an empty
