@@ -183,7 +183,9 @@ func look(t *testing.T, url string, v view) seen {
 	return s
 }
 
-const runAxe = "axe.run().then(r => JSON.stringify({passes: r.passes.length, violations: r.violations}))"
+// runAxe has axe-core check its rules, and that texts have a contrast of 7 to 1.
+const runAxe = "axe.run({rules: {'color-contrast-enhanced': {enabled: true}}})" +
+	".then(r => JSON.stringify({passes: r.passes.length, violations: r.violations}))"
 
 func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams {
 	return p.WithAwaitPromise(true)
