@@ -2,16 +2,9 @@ package integration
 
 import (
 	"cmp"
-	"compress/gzip"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"net/http"
-	"os"
-	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -26,31 +19,365 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestRecipes runs each example, and each Caddyfile in the documents, with stand-ins for what it proxies to and with
-// files in the folders that it serves. testdata/recipes.txt has the requests, and what has to come of them. A
-// stand-in says its port in the field From, which stays on a page, and does what the end of the path says.
-func TestRecipes(t *testing.T) {
-	promises := make(map[string]string)
-	rows := strings.Split(readFile(t, "testdata/recipes.txt"), "\n== ")
-	for _, row := range rows[1:] {
-		name, lines, _ := strings.Cut(row, "\n")
-		promises[name] = lines
+// recipe is a Caddyfile, and what its reader wants of it.
+type recipe struct {
+	of     string            // the folder of an example, or a document and the heading above the Caddyfile
+	down   []string          // the ports of upstreams that do not run
+	static []string          // the ports of upstreams that are static servers with a 404.html
+	files  map[string]string // what the recipe's folders have, by their paths, beyond what all of them have
+
+	visits   []visit
+	logged   []logged   // after the visits
+	reported []string   // the addresses in the report, with their outcomes
+	recorded []recorded // what becomes of the recorded 404s
+
+	// finds are addresses that look like those of [soughtEverywhere], and that have a 200 for a reason.
+	finds []string
+}
+
+// visit is a request, and what has to come of it.
+type visit struct {
+	method  string // GET, if it is empty
+	address string // host, port and path
+	client  http.Header
+	accept  string
+	fields  []string // more of its header, as in "Name: value"
+	want    answer
+}
+
+// answer is what a response has to be.
+type answer struct {
+	isPage    bool // the built-in page in text
+	status    int
+	mediaType string
+	has       []string // each is a part of the header's lines, or of the content
+	lacks     []string // none of these is
+}
+
+// page is the built-in page in text.
+func page(has ...string) answer {
+	return answer{isPage: true, status: http.StatusNotFound, mediaType: "text/plain", has: has}
+}
+
+func missing(mediaType string, has ...string) answer {
+	return answers(http.StatusNotFound, mediaType, has...)
+}
+
+func found(mediaType string, has ...string) answer {
+	return answers(http.StatusOK, mediaType, has...)
+}
+
+func answers(status int, mediaType string, has ...string) answer {
+	return answer{status: status, mediaType: mediaType, has: has}
+}
+
+func (a answer) without(lacks ...string) answer {
+	a.lacks = lacks
+	return a
+}
+
+// logged are the values of a field in the access log of a host.
+type logged struct {
+	host   string
+	field  string
+	values []string
+}
+
+// recorded is how many of the recorded 404s, by application and client, are the page, or are not the page but would be
+// with not_found alone, or the other way round.
+type recorded struct {
+	host         string
+	withoutHTTPS bool // browsers then do not say who asks
+	replaced     []string
+	kept         []string
+	added        []string
+}
+
+// clients are what they send.
+var (
+	browser = http.Header{
+		"Accept":         {"text/html,application/xhtml+xml,*/*;q=0.8"},
+		"Sec-Fetch-Mode": {"navigate"},
+		"Sec-Fetch-Dest": {"document"},
 	}
+	script = http.Header{
+		"Accept":         {"*/*"},
+		"Sec-Fetch-Mode": {"cors"},
+		"Sec-Fetch-Dest": {"empty"},
+	}
+	turbo = http.Header{
+		"Accept":         {"text/html, application/xhtml+xml"},
+		"Sec-Fetch-Mode": {"cors"},
+		"Sec-Fetch-Dest": {"empty"},
+	}
+)
+
+// TestRecipes runs each example, and each Caddyfile in the documents, with stand-ins for what it proxies to and with
+// files in the folders that it serves. A stand-in says its port in the field From, which stays on a page, and does what
+// the end of the path says.
+func TestRecipes(t *testing.T) {
 	t.Setenv("OTEL_TRACES_EXPORTER", "none")
 	t.Chdir("..") // where the paths in the examples begin
-	recipes := recipes(t)
-	for name := range promises {
-		if recipes[name] == "" {
-			t.Errorf("there is no recipe %q, only %q", name, slices.Sorted(maps.Keys(recipes)))
+	caddyfiles := caddyfiles(t)
+	for _, r := range recipes {
+		t.Run(r.of, func(t *testing.T) {
+			caddyfile, ok := caddyfiles[r.of]
+			if !ok {
+				t.Fatal("there is no such recipe")
+			}
+			s := stage(t, caddyfile, &r)
+			for _, v := range r.visits {
+				s.visit(t, &v)
+			}
+			s.checkReport(t)
+			s.checkLogs(t)
+			for _, v := range r.visits {
+				s.visitAgain(t, &v)
+			}
+			s.seekEverywhere(t)
+			for _, want := range r.recorded {
+				s.checkRecorded(t, want)
+			}
+		})
+		delete(caddyfiles, r.of)
+	}
+	for of := range caddyfiles {
+		t.Errorf("no recipe asks anything of %q", of)
+	}
+}
+
+// caddyfiles returns the Caddyfiles of the examples, by their folders, and those in the documents, by their headings.
+func caddyfiles(t *testing.T) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	for _, file := range glob(t, "examples/*/Caddyfile") {
+		name := filepath.Base(filepath.Dir(file))
+		found[name] = readFile(t, file)
+	}
+	headingOrCode := regexp.MustCompile("(?ms)^#+ (.*?)\n|^ *```(.*?)\n(.*?)^ *```$")
+	for _, file := range documents(t) {
+		content := readFile(t, file)
+		under := ""
+		for _, match := range headingOrCode.FindAllStringSubmatch(content, -1) {
+			heading, language, code := match[1], match[2], match[3]
+			if heading != "" {
+				under = file + ": " + heading
+			}
+			if language == "caddyfile" {
+				name := under
+				for n := 2; found[name] != ""; n++ {
+					name = fmt.Sprintf("%s, %d", under, n)
+				}
+				found[name] = code
+			}
 		}
 	}
-	for name, caddyfile := range recipes {
-		t.Run(name, func(t *testing.T) {
-			if !strings.Contains(promises[name], " → ") {
-				t.Fatal("testdata/recipes.txt asks nothing of this recipe")
+	return found
+}
+
+// visit sends the request, and compares the response with what is wanted.
+func (s *staged) visit(t *testing.T, v *visit) {
+	t.Helper()
+	want := v.want
+	method := cmp.Or(v.method, http.MethodGet)
+	res := s.ask(t, method, v.address, v.header())
+	if want.isPage {
+		text := "HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: http://" + v.address + "\n"
+		want.has = append([]string{text}, want.has...)
+	}
+	mediaType, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	isWanted := res.StatusCode == want.status && (want.mediaType == "" || mediaType == want.mediaType)
+	got := linesOf(res)
+	for _, part := range want.has {
+		isWanted = isWanted && strings.Contains(got, part)
+	}
+	for _, part := range want.lacks {
+		isWanted = isWanted && !strings.Contains(got, part)
+	}
+	if !isWanted {
+		t.Errorf("%s %s %v: got the status %d and\n%.900s\nwant %+v", method, v.address, v.header(), res.StatusCode, got, want)
+	}
+}
+
+func (v *visit) header() http.Header {
+	header := make(http.Header)
+	maps.Copy(header, v.client)
+	if v.accept != "" {
+		header.Set("Accept", v.accept)
+	}
+	for _, field := range v.fields {
+		name, value, _ := strings.Cut(field, ": ")
+		header.Add(name, value)
+	}
+	return header
+}
+
+// linesOf returns the header and the content of a response as text.
+func linesOf(res testcaddy.Response) string {
+	var text strings.Builder
+	for field, values := range res.Header {
+		fmt.Fprintf(&text, "%s: %s\n", field, strings.Join(values, ", "))
+	}
+	return text.String() + "\n" + res.Content
+}
+
+// visitAgain repeats a visit that has found nothing, as its client does later: by a reload with the validators that came,
+// for a part, and by HEAD. There is still nothing, and the whole page.
+func (s *staged) visitAgain(t *testing.T, v *visit) {
+	t.Helper()
+	method := cmp.Or(v.method, http.MethodGet)
+	if v.want.status != http.StatusNotFound || method != http.MethodGet {
+		return
+	}
+	first := s.ask(t, method, v.address, v.header())
+	reload := v.header()
+	reload.Set("If-None-Match", cmp.Or(first.Header.Get("ETag"), `"another"`))
+	reload.Set("If-Modified-Since", cmp.Or(first.Header.Get("Last-Modified"), time.Now().UTC().Format(http.TimeFormat)))
+	part := v.header()
+	part.Set("Range", "bytes=0-9")
+	for what, res := range map[string]testcaddy.Response{
+		"a reload":             s.ask(t, method, v.address, reload),
+		"a request for a part": s.ask(t, method, v.address, part),
+		"HEAD":                 s.ask(t, http.MethodHead, v.address, v.header()),
+	} {
+		if res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s, %s: got %s", v.address, what, res.Status)
+		}
+		if what != "HEAD" && len(res.Content) != len(first.Content) {
+			t.Errorf("%s, %s: got %d bytes, want %d", v.address, what, len(res.Content), len(first.Content))
+		}
+	}
+}
+
+// soughtEverywhere are addresses that clients look for on every host. A 200 tells them that the address exists.
+var soughtEverywhere = []string{"/.well-known/not-there", "/robots.txt", "/404.html"}
+
+// seekEverywhere asks every host of the recipe for such addresses.
+func (s *staged) seekEverywhere(t *testing.T) {
+	t.Helper()
+	hosts := make(map[string]bool)
+	for _, v := range s.recipe.visits {
+		host, _, _ := strings.Cut(v.address, "/")
+		hosts[host] = true
+	}
+	for host := range hosts {
+		for _, path := range soughtEverywhere {
+			address := host + path
+			res := s.ask(t, http.MethodGet, address, browser.Clone())
+			if isFound := res.StatusCode == http.StatusOK; isFound != slices.Contains(s.recipe.finds, address) {
+				t.Errorf("%s: got %s", address, res.Status)
 			}
-			perform(t, caddyfile, promises[name])
+		}
+	}
+}
+
+// checkLogs compares the access log, once it has as many entries.
+func (s *staged) checkLogs(t *testing.T) {
+	t.Helper()
+	for _, want := range s.recipe.logged {
+		var got []string
+		for _, entry := range s.logs.WaitForHost(t, "handled request", want.host, len(want.values)) {
+			value, _ := entry[want.field].(string)
+			for upstream, addr := range s.standIns {
+				value = strings.ReplaceAll(value, addr, upstream)
+			}
+			got = append(got, value)
+		}
+		if !slices.Equal(got, want.values) {
+			t.Errorf("%s: got the log's %s %q, want %q", want.host, want.field, got, want.values)
+		}
+	}
+}
+
+// checkReport compares the report, once it is what it has to be, or nothing more comes.
+func (s *staged) checkReport(t *testing.T) {
+	t.Helper()
+	var got []string
+	deadline := time.Now().Add(3 * time.Second)
+	for isFirst := true; isFirst || time.Now().Before(deadline); isFirst = false {
+		got = nil
+		counted, _ := report.Missed.Snapshot()
+		for _, a := range counted.Addresses {
+			line := fmt.Sprintf("%s%s %s", a.Host, a.Path, a.Outcomes)
+			got = append(got, line)
+		}
+		slices.Sort(got)
+		if slices.Equal(got, s.recipe.reported) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("got the report\n%q\nwant\n%q", got, s.recipe.reported)
+}
+
+// checkRecorded sends the recorded requests to a host, and counts what becomes of the responses.
+func (s *staged) checkRecorded(t *testing.T, want recorded) {
+	t.Helper()
+	ofRecipe := s.replaced(t, want.host, want.withoutHTTPS)
+	alone := s.replaced(t, "localhost:1", want.withoutHTTPS) // the bare site
+	compare := func(what string, want []string, isCounted func(i int) bool) {
+		t.Helper()
+		if got := countByClient(isCounted); want != nil && !slices.Equal(got, want) {
+			t.Errorf("%s: got\n%q\nwant\n%q", what, got, want)
+		}
+	}
+	compare("replaced", want.replaced, func(i int) bool { return ofRecipe[i] })
+	compare("kept", want.kept, func(i int) bool { return alone[i] && !ofRecipe[i] })
+	compare("added", want.added, func(i int) bool { return ofRecipe[i] && !alone[i] })
+}
+
+// replaced sends the recorded requests to a host, perhaps without the fields that browsers send over HTTPS alone, and
+// says which responses are pages.
+func (s *staged) replaced(t *testing.T, host string, withoutHTTPS bool) (replaced []bool) {
+	t.Helper()
+	for i, r := range testcaddy.Recordings() {
+		header := http.Header{"Accept-Encoding": {"identity"}} // or reverse_proxy decompresses what only says that it is
+		maps.Copy(header, r.Request)
+		header.Set("X-Recorded", strconv.Itoa(i))
+		maps.DeleteFunc(header, func(field string, _ []string) bool {
+			isOfConnection := field == "Content-Length" || field == "Keep-Alive"
+			return isOfConnection || withoutHTTPS && strings.HasPrefix(field, "Sec-")
 		})
+		res := s.ask(t, r.Method, host+r.Target, header)
+		if res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s %s: got %s", r.Application, r.Target, res.Status)
+		}
+		replaced = append(replaced, res.Header.Get("Content-Location") == "")
+	}
+	return replaced
+}
+
+var firstWord = regexp.MustCompile(`[^ :,/]+`)
+
+// countByClient counts recordings by their applications and clients.
+func countByClient(isCounted func(i int) bool) (counts []string) {
+	n := make(map[string]int)
+	for i, r := range testcaddy.Recordings() {
+		if isCounted(i) {
+			application := firstWord.FindString(r.Application)
+			client := firstWord.FindString(r.Client)
+			n[application+"/"+client]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		counts = append(counts, fmt.Sprint(name, " ", n[name]))
+	}
+	return counts
+}
+
+// TestRequestIDIsOnThePageAndInTheLog runs the example with a request ID.
+func TestRequestIDIsOnThePageAndInTheLog(t *testing.T) {
+	t.Chdir("..")
+	s := stage(t, caddyfiles(t)["brand"], new(recipe))
+	const host = "support.example.com"
+	res := s.ask(t, http.MethodGet, host+"/html", http.Header{"Accept": {"application/json"}})
+	id := res.Header.Get("X-Request-Id")
+	if id == "" || !strings.Contains(res.Content, `"footer":"Request `+id+`"`) {
+		t.Errorf("got the request ID %q and the page\n%s", id, res.Content)
+	}
+	entry := s.logs.WaitForHost(t, "handled request", host, 1)[0]
+	if entry["request_id"] != id {
+		t.Errorf("got the request ID %v in the log, want %s", entry["request_id"], id)
 	}
 }
 
@@ -82,431 +409,6 @@ func TestCatchAllNeedsNoOtherCertificate(t *testing.T) {
 	if len(certificates) != 1 {
 		t.Errorf("got the certificates %q, want only one", certificates)
 	}
-}
-
-// recipes returns the Caddyfiles of the examples, by their folders, and those in the documents, by their headings.
-func recipes(t *testing.T) map[string]string {
-	t.Helper()
-	found := make(map[string]string)
-	for _, file := range glob(t, "examples/*/Caddyfile") {
-		name := filepath.Base(filepath.Dir(file))
-		found[name] = readFile(t, file)
-	}
-	headingOrCode := regexp.MustCompile("(?ms)^#+ (.*?)\n|^ *```(.*?)\n(.*?)^ *```$")
-	for _, file := range documents(t) {
-		content := readFile(t, file)
-		under := ""
-		for _, match := range headingOrCode.FindAllStringSubmatch(content, -1) {
-			heading, language, code := match[1], match[2], match[3]
-			if heading != "" {
-				under = file + ": " + heading
-			}
-			if language == "caddyfile" {
-				name := under
-				for n := 2; found[name] != ""; n++ {
-					name = fmt.Sprintf("%s, %d", under, n)
-				}
-				found[name] = code
-			}
-		}
-	}
-	return found
-}
-
-// clients are what they send.
-var clients = map[string]http.Header{
-	"browser": {
-		"Accept":         {"text/html,application/xhtml+xml,*/*;q=0.8"},
-		"Sec-Fetch-Mode": {"navigate"},
-		"Sec-Fetch-Dest": {"document"},
-	},
-	"script": {
-		"Accept":         {"*/*"},
-		"Sec-Fetch-Mode": {"cors"},
-		"Sec-Fetch-Dest": {"empty"},
-	},
-	"turbo": {
-		"Accept":         {"text/html, application/xhtml+xml"},
-		"Sec-Fetch-Mode": {"cors"},
-		"Sec-Fetch-Dest": {"empty"},
-	},
-}
-
-// perform has a recipe at work, and does what the lines of its row say.
-func perform(t *testing.T, caddyfile, row string) {
-	var lines, down []string
-	for line := range strings.Lines(row) {
-		line = strings.TrimSpace(line)
-		ports, isDown := strings.CutPrefix(line, "down ")
-		switch {
-		case isDown:
-			down = strings.Fields(ports)
-		case line != "":
-			lines = append(lines, line)
-		}
-	}
-	s := stage(t, caddyfile, down)
-	for _, line := range lines {
-		asked, want, ok := strings.Cut(line, " → ")
-		if !ok {
-			t.Errorf("nothing has to come of %q", line)
-			continue
-		}
-		words := strings.Split(asked, " | ")
-		what, of, _ := strings.Cut(words[0], " ")
-		got := ""
-		switch what {
-		case "report":
-			got = s.report(want)
-		case "log":
-			want = withFields(want, s.last)
-			entries := strings.Count(want, ", ") + 1
-			got = s.logged(t, of, entries)
-		case "replaced", "kept", "added":
-			isPlain := len(words) > 1
-			ofRecipe := s.replaced(t, of, isPlain)
-			ofBare := s.replaced(t, "localhost:1", isPlain)
-			got = countByClient(ofRecipe, ofBare, what)
-		default:
-			s.expect(t, words, want)
-			continue
-		}
-		if got != want {
-			t.Errorf("%s: got\n\t%s\nwant\n\t%s", asked, got, want)
-		}
-	}
-}
-
-// expect sends a request, and compares the response with the parts that it has to have, and those that it must not
-// have.
-func (s *staged) expect(t *testing.T, words []string, want string) {
-	t.Helper()
-	method, url, ok := strings.Cut(words[0], " ")
-	if !ok {
-		method, url = http.MethodGet, words[0]
-	}
-	url = "http://" + url
-	header := make(http.Header)
-	for _, word := range words[1:] {
-		field, value, isField := strings.Cut(word, ": ")
-		if isField {
-			header.Add(field, value)
-		}
-		maps.Copy(header, clients[word])
-	}
-	s.last = s.ask(t, method, url, header)
-	if rest, isPage := strings.CutPrefix(want, "page"); isPage {
-		want = "404 text/plain & HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: " + url + "\n" + rest
-	}
-
-	contentType := s.last.Header.Get("Content-Type")
-	mediaType, _, _ := strings.Cut(contentType, ";")
-	got := fmt.Sprintln(s.last.StatusCode, mediaType)
-	for field, values := range s.last.Header {
-		got += field + ": " + strings.Join(values, ", ") + "\n"
-	}
-	got += "\n" + s.last.Content
-	parts := strings.Split(withFields(want, s.last), " & ")
-	begins := parts[0]
-	isWanted := strings.HasPrefix(got, begins)
-	for _, part := range parts[1:] {
-		part, isUnwanted := strings.CutPrefix(part, "!")
-		isWanted = isWanted && strings.Contains(got, part) != isUnwanted
-	}
-	if !isWanted {
-		t.Errorf("%q: got\n%.900s\nwant %q", words, got, parts)
-	}
-}
-
-// logged returns the values in the access log, once there are n, of a host and a field of its entries.
-func (s *staged) logged(t *testing.T, of string, n int) string {
-	t.Helper()
-	host, field, _ := strings.Cut(of, " ")
-	var values []string
-	for _, entry := range s.logs.WaitForHost(t, "handled request", host, n) {
-		value, _ := entry[field].(string)
-		values = append(values, cmp.Or(value, "-"))
-	}
-	return strings.Join(values, ", ")
-}
-
-var fieldInBraces = regexp.MustCompile(`\{[\w-]+\}`)
-
-// withFields puts the fields of a response in place of their names in braces.
-func withFields(want string, res testcaddy.Response) string {
-	return fieldInBraces.ReplaceAllStringFunc(want, func(name string) string {
-		return res.Header.Get(strings.Trim(name, "{}"))
-	})
-}
-
-// staged is a Caddy with a recipe.
-type staged struct {
-	client *testcaddy.Client
-	logs   *testcaddy.Logs
-	last   testcaddy.Response
-
-	folders   string            // the folder that those of the recipe are in
-	listeners map[string]string // by the ports of the recipe
-	standIns  map[string]string // by the addresses of the recipe's upstreams
-	down      []string          // the ports of upstreams that do not run
-}
-
-// bareSite is not_found alone, to compare a recipe with.
-const bareSite = "\nhttp://:1 {\n\tnot_found\n\treverse_proxy 127.0.0.1:2\n}\n"
-
-// decode reads JSON.
-func decode(t *testing.T, content []byte, into any) {
-	t.Helper()
-	if err := json.Unmarshal(content, into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// stage runs a recipe, and beside it the bare site. Addresses, folders and TLS are those of the test,
-// the rest of the config is as it is written.
-func stage(t *testing.T, caddyfile string, down []string) *staged {
-	t.Helper()
-	s := &staged{
-		logs:     testcaddy.NewLogs(t),
-		folders:  t.TempDir(),
-		standIns: make(map[string]string),
-		down:     down,
-	}
-	var config map[string]any
-	base := testcaddy.Caddyfile("", "log default {\n"+s.logs.Output+"\n}")
-	decode(t, testcaddy.Adapt(t, base), &config)
-	decode(t, testcaddy.Adapt(t, caddyfile+bareSite), &config)
-	apps := config["apps"].(map[string]any)
-	delete(apps, "tls")
-	delete(apps, "pki")
-	s.replaceIn(t, config)
-	encoded, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report.Missed.Take()
-	s.listeners = testcaddy.StartConfig(t, encoded).Addrs
-	s.client = testcaddy.HTTP11(t, "")
-	s.client.HTTP.Transport.(*http.Transport).DialContext = s.dial
-	return s
-}
-
-// dial connects to the listener that the recipe has at an address.
-func (s *staged) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	_, port, _ := net.SplitHostPort(addr)
-	if port == "80" && s.listeners[port] == "" { // most recipes speak TLS, outside of the test
-		port = "443"
-	}
-	return new(net.Dialer).DialContext(ctx, network, s.listeners[port])
-}
-
-// replaceIn replaces what a part of the config has of the world outside.
-func (s *staged) replaceIn(t *testing.T, part any) {
-	t.Helper()
-	if list, ok := part.([]any); ok {
-		for _, child := range list {
-			s.replaceIn(t, child)
-		}
-	}
-	object, _ := part.(map[string]any)
-	if listen, ok := object["listen"].([]any); ok {
-		delete(object, "tls_connection_policies")
-		object["automatic_https"] = map[string]any{"disable": true}
-		listen[0] = "free/" + listen[0].(string)
-	}
-	root, _ := object["root"].(string)
-	if filepath.IsAbs(root) {
-		object["root"] = s.folder(t, root)
-	}
-	templates, _ := object["template"].(map[string]any)
-	for _, row := range templates {
-		files := row.([]any)
-		for i, file := range files {
-			if filepath.IsAbs(file.(string)) {
-				files[i] = "examples/brand/" + filepath.Base(file.(string))
-			}
-		}
-	}
-	transport, _ := object["transport"].(map[string]any)
-	isFastCGI := transport["protocol"] == "fastcgi"
-	upstreams, _ := object["upstreams"].([]any)
-	for _, each := range upstreams {
-		upstream := each.(map[string]any)
-		dial := upstream["dial"].(string)
-		upstream["dial"] = s.standIn(t, dial, isFastCGI)
-	}
-	for _, child := range object {
-		s.replaceIn(t, child)
-	}
-}
-
-// folder returns a folder with some files, in place of one that a recipe serves. Of the folders that a placeholder
-// names, acme's is there, with a page.
-func (s *staged) folder(t *testing.T, root string) (folder string) {
-	t.Helper()
-	folder = filepath.Join(s.folders, root)
-	served := placeholder.ReplaceAllString(folder, "acme.example.com")
-	if err := os.MkdirAll(served+"/assets", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"index.html", "index.php", "hello.txt", "assets/app.js"} {
-		writeFile(t, served+"/"+name, root+" has "+name)
-	}
-	if served != folder {
-		writeFile(t, served+"/404.html", "the page of acme, with {{.URI}}")
-	}
-	return folder
-}
-
-var placeholder = regexp.MustCompile(`\{.*?\}`)
-
-// standIn returns the address of the stand-in for an upstream.
-func (s *staged) standIn(t *testing.T, upstream string, isFastCGI bool) (addr string) {
-	t.Helper()
-	if addr := s.standIns[upstream]; addr != "" {
-		return addr
-	}
-	_, port, _ := strings.Cut(upstream, ":")
-	switch {
-	case isFastCGI:
-		addr = testcaddy.FastCGI(t, standIn("php"))
-	case slices.Contains(s.down, port):
-		addr = "unix/" + s.folders + "/down"
-	default:
-		addr = testcaddy.Backend(t, standIn(port))
-	}
-	s.standIns[upstream] = addr
-	return addr
-}
-
-// theirFields are those of responses that are not only HTML, by the last segment of the path.
-var theirFields = map[string]http.Header{
-	"empty":           {"Content-Type": nil},
-	"json":            {"Content-Type": {"application/json"}},
-	"plain":           {"Content-Type": {"text/plain"}},
-	"policy":          {"Content-Type": {"application/json"}, "Content-Security-Policy": {"default-src theirs"}},
-	"labelled":        {"Content-Type": {"text/plain"}},
-	"xml":             {"Content-Type": {"application/xml"}},
-	"private":         {"X-Powered-By": {"PeerTube"}},
-	"fails":           {"Content-Type": {"application/json"}, "Content-Disposition": {"attachment"}},
-	"designed":        {"X-Error-Page": {"1"}},
-	"german":          {"Content-Language": {"de"}},
-	"german-designed": {"Content-Language": {"de"}, "Set-Cookie": {"designed=1"}},
-	"french-designed": {"Content-Language": {"fr"}, "Set-Cookie": {"designed=1"}},
-}
-
-// standIn is an upstream that says who it is, and answers as the last segment of the path says: ok, or a 404 of its
-// own.
-func standIn(name string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		recorded := r.Header.Get("X-Recorded")
-		if i, err := strconv.Atoi(recorded); err == nil {
-			testcaddy.Recordings()[i].Replay(w)
-			return
-		}
-		_, _ = io.Copy(io.Discard, r.Body)
-		last := path.Base(r.URL.Path)
-		kind, _, _ := strings.Cut(last, ".")
-		w.Header().Set("From", name)
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		maps.Copy(w.Header(), theirFields[kind])
-		content := name + " lacks " + r.URL.Path
-		status := http.StatusNotFound
-		var body io.Writer = w
-		switch kind {
-		case "ok", "index", "healthz":
-			content = name + " has " + r.URL.Path
-			status = http.StatusOK
-		case "forbidden":
-			status = http.StatusForbidden
-		case "fails":
-			status = http.StatusInternalServerError
-			content = `{"error":"` + content + `"}`
-		case "empty":
-			content = ""
-		case "labelled": // JSON as text
-			content = `{"error":"` + content + `"}`
-		}
-		if (kind == "labelled" || kind == "fails") && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			w.Header().Set("Content-Encoding", "gzip")
-			compressing := gzip.NewWriter(w)
-			defer compressing.Close()
-			body = compressing
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(body, content)
-	}
-}
-
-func (s *staged) ask(t *testing.T, method, url string, header http.Header) testcaddy.Response {
-	t.Helper()
-	req, err := http.NewRequest(method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = header
-	return s.client.Send(t, req)
-}
-
-// report returns what was counted, once it is what it has to be, or nothing more comes.
-func (s *staged) report(want string) (got string) {
-	deadline := time.Now().Add(3 * time.Second)
-	for ; got != want && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		counted, _ := report.Missed.Snapshot()
-		var lines []string
-		for _, a := range counted.Addresses {
-			line := fmt.Sprintf("%s%s %s", a.Host, a.Path, a.Outcomes)
-			lines = append(lines, line)
-		}
-		slices.Sort(lines)
-		got = strings.Join(lines, ", ")
-	}
-	return got
-}
-
-// replaced sends the recorded requests to a host, over plain HTTP without the fields that browsers send over HTTPS
-// alone, and says which responses are pages.
-func (s *staged) replaced(t *testing.T, host string, plain bool) (replaced []bool) {
-	t.Helper()
-	for i, r := range testcaddy.Recordings() {
-		header := http.Header{"Accept-Encoding": {"identity"}} // or reverse_proxy decompresses what only says that it is
-		maps.Copy(header, r.Request)
-		header.Set("X-Recorded", strconv.Itoa(i))
-		maps.DeleteFunc(header, func(field string, _ []string) bool {
-			isOfConnection := field == "Content-Length" || field == "Keep-Alive"
-			return isOfConnection || plain && strings.HasPrefix(field, "Sec-")
-		})
-		res := s.ask(t, r.Method, "http://"+host+r.Target, header)
-		if res.StatusCode != http.StatusNotFound {
-			t.Errorf("%s %s: got %s", r.Application, r.Target, res.Status)
-		}
-		replaced = append(replaced, res.Header.Get("Content-Location") == "")
-	}
-	return replaced
-}
-
-var firstWord = regexp.MustCompile(`[^ :,/]+`)
-
-// countByClient counts the recordings that are replaced, kept or added, by their applications and clients.
-func countByClient(replaced, baseline []bool, what string) string {
-	n := make(map[string]int)
-	for i, r := range testcaddy.Recordings() {
-		counts := map[string]bool{
-			"replaced": replaced[i],
-			"kept":     baseline[i] && !replaced[i],
-			"added":    replaced[i] && !baseline[i],
-		}
-		if counts[what] {
-			application := firstWord.FindString(r.Application)
-			client := firstWord.FindString(r.Client)
-			n[application+"/"+client]++
-		}
-	}
-	var counts []string
-	for _, name := range slices.Sorted(maps.Keys(n)) {
-		counts = append(counts, fmt.Sprint(name, " ", n[name]))
-	}
-	return strings.Join(counts, ", ")
 }
 
 // TestJSONExampleIsItsCaddyfile compares the two, and looks for every option.

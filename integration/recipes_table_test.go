@@ -1,0 +1,932 @@
+package integration
+
+// recipes are the Caddyfiles of the examples, by their folders, and of the documents, by their headings, and what has to
+// come of the requests that their readers' visitors send.
+var recipes = []recipe{
+	{
+		of: "README.md: not_found",
+		visits: []visit{
+			{address: "example.com/html", want: page("From: 9000")},
+			{address: "example.com/json", want: missing("application/json", "9000 lacks /json")},
+			{address: "example.com/ok", want: found("text/html", "9000 has /ok")},
+		},
+	},
+	{
+		of: "README.md: not_found, 2",
+		files: map[string]string{
+			"/srv/acme.example.com/404.html":  "the page of acme, with {{.URI}}",
+			"/srv/acme.example.com/hello.txt": "acme has hello.txt",
+		},
+		visits: []visit{
+			{
+				address: "acme.example.com/nothing",
+				client:  browser,
+				want:    missing("text/html", "the page of acme, with {{.URI}}"),
+			},
+			{
+				address: "acme.example.com/nothing",
+				accept:  "application/json",
+				want:    missing("application/json", "No endpoint"),
+			},
+			{address: "acme.example.com/hello.txt", want: found("text/plain", "has hello.txt")},
+			{address: "other.example.com/nothing", client: browser, want: missing("text/html", "We looked everywhere")},
+		},
+	},
+
+	{
+		of: "docs/options.md: A page for each site",
+		files: map[string]string{
+			"/srv/www/404.html":    "the page",
+			"/srv/www/de/404.html": "die Seite",
+		},
+		visits: []visit{
+			{address: "www.example.com/de/x", client: browser, want: missing("text/html", "die Seite")},
+			{address: "www.example.com/fr/x", client: browser, want: missing("text/html", "the page")},
+			{address: "www.example.com/design", client: browser, want: missing("text/html", "the page")},
+			{address: "www.example.com/de/404.html", client: browser, want: missing("text/html", "die Seite")},
+			{address: "www.example.com/x", want: page()},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "has hello.txt")},
+		},
+	},
+	{
+		of: "docs/options.md: A page for each site, 2",
+		files: map[string]string{
+			"/srv/www/404.html":     "the root's",
+			"/srv/www/a/404.html":   "that of a",
+			"/srv/www/a/b/404.html": "that of b",
+		},
+		visits: []visit{
+			{address: "www.example.com/a/b/x", client: browser, want: missing("text/html", "that of b")},
+			{address: "www.example.com/a/b/c/x", client: browser, want: missing("text/html", "that of b")},
+			{address: "www.example.com/a/c/x", client: browser, want: missing("text/html", "that of a")},
+			{address: "www.example.com/a/x", client: browser, want: missing("text/html", "that of a")},
+			{address: "www.example.com/x", client: browser, want: missing("text/html", "the root's")},
+			{address: "www.example.com//x", client: browser, want: missing("text/html", "the root's")},
+			{address: "www.example.com/%2e%2e/x", client: browser, want: missing("text/html", "the root's")},
+		},
+	},
+	{
+		of: "docs/options.md: A page for each site, 3",
+		files: map[string]string{
+			"/srv/www/404.html": "the site's",
+		},
+		visits: []visit{
+			{address: "www.example.com/docs/x", client: browser, want: missing("text/html", "the site's")},
+			{address: "www.example.com/x", client: browser, want: missing("text/html", "the site's")},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has hello.txt")},
+		},
+	},
+	{
+		of: "docs/options.md: Several directives",
+		visits: []visit{
+			{
+				address: "docs.example.com/html",
+				want:    missing("text/plain", "There is no such document.", "Powered by Caddy", "From: 9000"),
+			},
+		},
+	},
+	{
+		of: "README.md: Begin with a dry run",
+		finds: []string{ // a dry run does not change Caddy's empty 200
+			"www.example.com/.well-known/not-there",
+			"www.example.com/robots.txt",
+			"www.example.com/404.html",
+		},
+		visits: []visit{
+			{address: "www.example.com/shop/html", want: missing("text/html", "9000 lacks /shop/html")},
+			{address: "www.example.com/shop/json", want: missing("application/json", "9000 lacks")},
+			{address: "www.example.com/nothing", want: found("").without("HTTP ERROR")},
+		},
+		reported: []string{
+			"www.example.com/nothing unanswered",
+			"www.example.com/shop/html replaceable",
+			"www.example.com/shop/json passed",
+		},
+	},
+	{
+		of: "api",
+		visits: []visit{
+			{address: "example.com/api/json", want: missing("application/json", "8081 lacks /api/json")},
+			{address: "example.com/html", want: page("From: 8082")},
+			{address: "example.com/ok", want: found("text/html", "8082 has /ok")},
+			{
+				address: "api.example.com/plain",
+				client:  browser,
+				want:    missing("application/problem+json", "From: 8081"),
+			},
+			{address: "api.example.com/json", want: missing("application/json", "8081 lacks")},
+			{address: "partner.example.com/json", want: missing("application/json", "HTTP ERROR 404", "From: 8081")},
+			{
+				address: "partner.example.com/json",
+				accept:  "application/problem+json",
+				want:    missing("application/problem+json"),
+			},
+			{address: "partner.example.com/public/html", want: missing("text/html", "8081 lacks /public/html")},
+			{
+				address: `gateway.example.com/nothing?"x`,
+				want:    missing("application/json", `{"error": {"code": "not_found", "message": "There is no such resource.", "target": "http://gateway.example.com/nothing?%22x"}}`),
+			},
+			{
+				address: "gateway.example.com/nothing",
+				accept:  "application/problem+json",
+				want:    missing("application/problem+json", `"status": 404,`, `"code": "not_found"`, `"instance": "http://gateway.example.com/nothing",`),
+			},
+			{
+				address: "gateway.example.com/users/html",
+				client:  browser,
+				want:    missing("application/json", `{"error": {"code": "not_found",`, "From: 8081"),
+			},
+			{address: "gateway.example.com/orders/json", want: missing("application/json", "8082 lacks /orders/json")},
+		},
+	},
+	{
+		of:   "backends",
+		down: []string{"8083"},
+		visits: []visit{
+			{address: "www.example.com/shop/html", want: page("From: 8081")},
+			{address: "www.example.com/shop/ok", want: found("text/html", "8081 has /shop/ok")},
+			{address: "www.example.com/blog/html", want: page("From: php")},
+			{address: "www.example.com/blog/ok", want: found("text/html", "php has")},
+			{address: "www.example.com/account/html", want: page("From: 8082")},
+			{address: "www.example.com/account/ok", want: found("text/html", "8082 has")},
+			{address: "www.example.com/account/ok", want: found("text/html", "8082 has")},
+			{address: "www.example.com/nothing", want: page().without("From:")},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has hello.txt")},
+			{
+				address: "shop.example.com/shop/html",
+				want:    missing("text/plain", "No endpoint GET /shop/missing.html.", "From: 8081"),
+			},
+			{
+				address: "shop.example.com/shop/checkout/html",
+				want:    missing("text/plain", "/shop/checkout/missing.html.", "Questions? Call 555-0100"),
+			},
+			{address: "shop.example.com/html", want: page("From: 8082")},
+			{address: "shop.example.com/shop/ok", want: found("text/html", "8081 has")},
+			{
+				address: "apps.example.com/wiki/html",
+				want:    missing("text/plain", "No endpoint GET /wiki/missing.html.", "From: 8086"),
+			},
+			{
+				address: "apps.example.com/tracker/html",
+				want:    missing("text/plain", "No endpoint GET /tracker/missing.html.", "From: 8084"),
+			},
+			{address: "apps.example.com/nothing", want: page()},
+			{
+				address: "acme.customers.example.com/html",
+				want:    missing("text/plain", "No endpoint GET /acme/missing.html.", "From: 8085"),
+			},
+			{address: "legacy.example.com/legacy/html", want: missing("text/html", "8081 lacks")},
+			{
+				address: "legacy.example.com/html",
+				client:  browser,
+				want:    missing("text/html", "We looked everywhere", "Example Inc., Springfield", "From: 8082"),
+			},
+			{address: "legacy.example.com/ok", want: found("text/html", "8082 has")},
+			{address: "partly.example.com/legacy/empty", want: missing("", "From: 8081").without("HTTP ERROR")},
+			{address: "partly.example.com/html", want: page("From: 8082")},
+			{address: "blog.example.com/designed", want: missing("text/html", "8081 lacks /designed")},
+			{address: "blog.example.com/html", want: page("From: 8081")},
+			{address: "wiki.example.com/german-designed", want: missing("text/html", "8082 lacks")},
+			{address: "wiki.example.com/german", want: page("From: 8082")},
+			{address: "wiki.example.com/french-designed", want: page("From: 8082")},
+			{address: "wiki.example.com/ok", want: found("text/html", "8082 has")},
+			{address: "forum.example.com/html", want: missing("text/html", "8081 lacks")},
+			{address: "forum.example.com/json", want: missing("application/json", "8081 lacks")},
+			{address: "forum.example.com/empty", want: page("From: 8081")},
+		},
+		reported: []string{
+			"legacy.example.com/html response",
+			"legacy.example.com/legacy/html replaceable",
+		},
+	},
+	{
+		of: "brand",
+		files: map[string]string{
+			"/srv/acme.example.com/404.html":  "the page of acme, with {{.URI}}",
+			"/srv/acme.example.com/hello.txt": "acme has hello.txt",
+		},
+		visits: []visit{
+			{
+				address: "www.example.com/nothing",
+				client:  browser,
+				want:    missing("text/html", "We looked everywhere", "Example Inc., Springfield"),
+			},
+			{
+				address: "www.example.com/nothing",
+				want:    missing("text/html", "Content-Security-Policy: default-src 'none'; style-src 'self'; img-src 'self'"),
+			},
+			{
+				address: "www.example.com/nothing",
+				accept:  "application/json",
+				want:    missing("application/json", `"footer":"Example Inc., Springfield"`),
+			},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has hello.txt")},
+			{
+				address: "lanterns.example.com/html",
+				want:    missing("text/html", "This lantern has gone out.", "Example Lanterns, Springfield", "From: 8081"),
+			},
+			{
+				address: "candles.example.net/html",
+				want:    missing("text/html", "This candle has burned down.", "Example Candles, Shelbyville", "From: 8082"),
+			},
+			{address: "candles.example.net/ok", want: found("text/html", "8082 has")},
+			{
+				address: "acme.example.com/nothing",
+				client:  browser,
+				want:    missing("text/html", "the page of acme, with {{.URI}}"),
+			},
+			{address: "other.example.com/nothing", client: browser, want: missing("text/html", "HTTP ERROR 404")},
+			{
+				address: "berlin.example.com/html",
+				client:  browser,
+				fields:  []string{"Accept-Language: de-DE,de;q=0.9,en;q=0.8"},
+				want:    missing("text/html", `<html lang="de">`, "Diese Seite", "Beispiel GmbH"),
+			},
+			{
+				address: "berlin.example.com/html",
+				fields:  []string{"Accept-Language: de"},
+				want:    missing("text/plain", "MESSAGE: Diese Seite gibt es nicht."),
+			},
+			{
+				address: "berlin.example.com/html",
+				fields:  []string{"Accept-Language: en,de;q=0.5"},
+				want:    page("Example Inc."),
+			},
+			{
+				address: "berlin.example.com/ok",
+				fields:  []string{"Accept-Language: de"},
+				want:    found("text/html", "8081 has"),
+			},
+			{
+				address: "support.example.com/html",
+				accept:  "application/json",
+				want:    missing("application/json", `"footer":"Request `),
+			},
+			{address: "support.example.com/ok", want: found("text/html", "8081 has", "X-Request-Id: ")},
+			{
+				address: "guide.example.com/nothing",
+				client:  browser,
+				want:    missing("text/html", `<form action="/search"`, `Link: </llms.txt>; rel="help"; type="text/plain", </search>; rel="search"`),
+			},
+			{
+				address: "guide.example.com/nothing",
+				accept:  "text/markdown",
+				want:    missing("text/markdown", `Link: </llms.txt>; rel="help"`),
+			},
+			{address: "guide.example.com/search?q=x", want: page("From: 8081")},
+			{address: "guide.example.com/hello.txt", want: found("text/plain", "/srv/www has").without("Link")},
+		},
+	},
+	{
+		of: "catch-all",
+		visits: []visit{
+			{address: "www.example.com:443/ok", want: found("text/html", "8081 has /ok")},
+			{address: "www.example.com:443/html", want: page("From: 8081")},
+			{address: "www.example.com/x?y", want: answers(301, "", "Location: https://www.example.com/x?y")},
+			{address: "other.example/.well-known/matrix/client", want: page()},
+			{address: "other.example:443/x", want: page()},
+			{address: "other.example/", want: page()},
+			{address: "192.0.2.1/", want: found("").without("HTTP ERROR")},
+			{method: "OPTIONS", address: "192.0.2.1/", want: found("").without("HTTP ERROR")},
+			{method: "HEAD", address: "192.0.2.1:443/", want: found("")},
+			{method: "OPTIONS", address: "[2001:db8::1]:443/", want: found("")},
+			{address: "192.0.2.1/x", want: page()},
+		},
+	},
+	{
+		of: "docker",
+		visits: []visit{
+			{address: "localhost:8080/nothing", want: page()},
+			{address: "localhost:8080/hello.txt", want: found("text/plain", "/usr/share/caddy has hello.txt")},
+		},
+	},
+	{
+		of: "dry-run",
+		visits: []visit{
+			{
+				address: "www.example.com/shop/html",
+				client:  browser,
+				want:    missing("text/html", "8081 lacks /shop/html"),
+			},
+			{address: "www.example.com/shop/json", want: missing("application/json", "8081 lacks")},
+			{address: "www.example.com/shop/ok", want: found("text/html", "8081 has")},
+			{address: "www.example.com/health", want: found("").without("HTTP ERROR")},
+			{address: "www.example.com/nothing", want: missing("").without("HTTP ERROR")},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
+		},
+		reported: []string{
+			"www.example.com/nothing error",
+			"www.example.com/shop/html replaceable",
+			"www.example.com/shop/json passed",
+		},
+	},
+	{
+		of:   "errors",
+		down: []string{"8082"},
+		visits: []visit{
+			{address: "www.example.com/nothing", client: browser, want: missing("text/html", "We have no page at")},
+			{address: "www.example.com/nothing", want: page()},
+			{
+				address: "www.example.com/shop/html",
+				client:  browser,
+				want:    missing("text/html", "We have no page at", "From: 8081"),
+			},
+			{address: "www.example.com/account/ok", want: answers(502, "text/html", "Something went wrong")},
+			{
+				address: "www.example.com/shop/fails",
+				fields:  []string{"Accept-Encoding: gzip"},
+				want:    answers(500, "text/html", "Something went wrong", "</html>").without("Content-Encoding", "Content-Disposition"),
+			},
+			{address: "www.example.com/shop/ok", want: found("text/html", "8081 has")},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
+			{address: "files.example.com/nothing", want: missing("text/html", "The page of handle_errors")},
+			{address: "files.example.com/shop/html", want: page("From: 8081")},
+			{address: "files.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
+			{address: "downloads.example.com/app/html", want: missing("text/html", "8083 lacks")},
+			{address: "downloads.example.com/app/empty", want: missing("").without("HTTP ERROR")},
+			{address: "downloads.example.com/nothing", want: page()},
+			{address: "downloads.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
+		},
+	},
+	{
+		of: "jetty",
+		visits: []visit{
+			{
+				address: "localhost:8080/html",
+				want:    missing("text/html", "<h2>HTTP ERROR 404", "<td>http://localhost:8080/html</td>", "From: 8081"),
+			},
+			{address: "localhost:8080/html", accept: "text/plain", want: page()},
+			{address: "localhost:8080/ok", want: found("text/html", "8081 has")},
+		},
+	},
+	{
+		of: "json",
+		visits: []visit{
+			{
+				address: "localhost:8080/shop/json",
+				fields:  []string{"X-Original-URI: /a?b"},
+				want:    missing("text/html", "We looked everywhere", "https://www.example.com/a?b"),
+			},
+			{
+				address: "localhost:8080/shop/html",
+				accept:  "application/json",
+				want:    missing("application/json", "No endpoint GET /shop/missing.html.", `"footer":"Example Inc."`),
+			},
+			{address: "localhost:8080/shop/designed", want: missing("text/html", "8081 lacks")},
+			{address: "localhost:8080/shop/german-designed", want: missing("text/html", "8081 lacks")},
+			{address: "localhost:8080/shop/german", want: missing("text/html", "We looked everywhere")},
+			{address: "localhost:8080/shop/french-designed", want: missing("text/html", "We looked everywhere")},
+			{address: "localhost:8080/html", want: missing("text/plain", "There is nothing here.")},
+			{address: "localhost:8080/wiki/html", want: missing("text/html", "8081 lacks")},
+			{address: "localhost:8080/ok", want: found("text/html", "8081 has")},
+		},
+		reported: []string{
+			"localhost:8080/wiki/html replaceable",
+			"www.example.com/a response",
+			"www.example.com/shop/designed passed",
+			"www.example.com/shop/french-designed response",
+			"www.example.com/shop/german response",
+			"www.example.com/shop/german-designed passed",
+			"www.example.com/shop/html response",
+		},
+	},
+	{
+		of: "monitoring",
+		finds: []string{ // the site for Prometheus, which has nothing but the metrics
+			"localhost:9180/.well-known/not-there",
+			"localhost:9180/robots.txt",
+			"localhost:9180/404.html",
+		},
+		visits: []visit{
+			{address: "www.example.com/shop/html", want: page("From: 8081")},
+			{address: "www.example.com/nothing", want: page()},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
+			{
+				address: "localhost:9180/metrics",
+				want:    found("text/plain", `caddy_not_found_pages_total{cause="response",link="none"} 1`),
+			},
+			{address: "shop.example.com/wp-login.php", client: browser, want: page()},
+			{address: "shop.example.com/.git/config", want: page()},
+			{
+				address: "shop.example.com/shop/html",
+				client:  browser,
+				want:    missing("text/html", "HTTP ERROR 404", "From: 8081"),
+			},
+			{address: "shop.example.com/shop/ok", want: found("text/html", "8081 has")},
+			{address: "shop.example.com/nothing", want: page()},
+			{address: "shop.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
+		},
+		logged: []logged{
+			{host: "www.example.com", field: "not_found", values: []string{"response", "error", ""}},
+		},
+		reported: []string{
+			"shop.example.com/nothing error",
+			"shop.example.com/shop/html response",
+			"www.example.com/nothing error",
+			"www.example.com/shop/html response",
+		},
+	},
+	{
+		of: "php",
+		visits: []visit{
+			{address: "www.example.com/html", want: page("From: php")},
+			{address: "www.example.com/json", want: missing("application/json", "php lacks /json")},
+			{address: "www.example.com/ok", want: found("text/html", "php has /ok")},
+			{address: "www.example.com/media/ok.png", want: found("text/html", "php has /media/ok.png")},
+			{address: "www.example.com/assets/gone.png", want: page().without("From:")},
+			{address: "www.example.com/assets/app.js", want: found("text/javascript", "/srv/www/public has")},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www/public has hello.txt")},
+			{address: "plain.example.com/html", want: page().without("From:")},
+			{address: "plain.example.com/hello.txt", want: found("text/plain", "/srv/plain has hello.txt")},
+			{address: "plain.example.com/index.php", want: found("text/html", "php has /index.php")},
+		},
+	},
+	{
+		of: "proxies",
+		visits: []visit{
+			{
+				address: "localhost:8080/404?url=https%3A%2F%2Fshop.test%2Fa%3Fb",
+				want:    missing("text/plain", "URI: https://shop.test/a?b"),
+			},
+			{
+				address: "localhost:8081/404",
+				fields:  []string{"X-Original-URI: /a?b", "X-Forwarded-Proto: https"},
+				want:    missing("text/plain", "URI: https://localhost:8081/a?b"),
+			},
+			{address: "localhost:8082/x?url=/evil", want: page()},
+			{
+				address: "localhost:8090/html",
+				fields:  []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: shop.test"},
+				want:    missing("text/plain", "URI: https://shop.test/html", "From: 9001"),
+			},
+			{
+				address: "localhost:8091/html",
+				fields:  []string{"X-Forwarded-Host: shop.test"},
+				want:    missing("text/plain", "URI: https://www.example.com/html", "From: 9002"),
+			},
+			{address: "localhost:8091/ok", want: found("text/html", "9002 has")},
+		},
+	},
+	{
+		of: "quickstart",
+		visits: []visit{
+			{address: "localhost:8080/", want: found("text/plain", "Try /docs/nothing")},
+			{address: "localhost:8080/files/hello.txt", want: found("text/plain", "Hello from a file.")},
+			{address: "localhost:8080/files/nothing.txt", want: page()},
+		},
+		reported: []string{"localhost:8080/files/nothing.txt error"},
+	},
+	{
+		of: "spa",
+		files: map[string]string{
+			"/srv/app/robots.txt":               "User-agent: *",
+			"/srv/app/.well-known/security.txt": "Contact: mailto:a@example.com",
+		},
+		finds: []string{"app.example.com/robots.txt"}, // which is there
+		visits: []visit{
+			{address: "app.example.com/a/view", want: found("text/html", "/srv/app has index.html")},
+			{address: "app.example.com/assets/app.js", want: found("text/javascript", "/srv/app has assets/app.js")},
+			{address: "app.example.com/assets/gone.js", want: page()},
+			{address: "app.example.com/robots.txt", want: found("text/plain", "User-agent")},
+			{address: "app.example.com/.well-known/security.txt", want: found("text/plain", "Contact")},
+			{address: "app.example.com/.well-known/change-password", want: page()},
+			{address: "app.example.com/sitemap.xml", want: page()},
+			{address: "app.example.com/sw.js", fields: []string{"Sec-Fetch-Dest: serviceworker"}, want: page()},
+			{address: "app.example.com/.env", want: page()},
+			{address: "app.example.com/wp-login.php", client: browser, want: missing("text/html", "HTTP ERROR 404")},
+			{address: "app.example.com/api/ok.json", want: found("text/html", "8081 has /api/ok.json")},
+			{address: "app.example.com/api/avatar/ok.png", want: found("text/html", "8081 has")},
+			{address: "app.example.com/api/json", want: missing("application/json", "8081 lacks")},
+			{
+				address: "www.example.com/a.png",
+				accept:  "image/avif,*/*;q=0.8",
+				fields:  []string{"Sec-Fetch-Dest: image"},
+				want:    page(),
+			},
+			{
+				address: "www.example.com/a.css",
+				accept:  "text/css,*/*;q=0.1",
+				fields:  []string{"Sec-Fetch-Dest: style"},
+				want:    page(),
+			},
+			{
+				address: "www.example.com/a.js",
+				accept:  "text/html",
+				fields:  []string{"Sec-Fetch-Dest: script"},
+				want:    page(),
+			},
+			{address: "www.example.com/a.woff2", accept: "*/*", fields: []string{"Sec-Fetch-Dest: font"}, want: page()},
+			{
+				address: "www.example.com/w.js",
+				accept:  "*/*",
+				fields:  []string{"Sec-Fetch-Dest: serviceworker"},
+				want:    page(),
+			},
+			{address: "www.example.com/page", client: browser, want: missing("text/html", "We looked everywhere")},
+			{address: "www.example.com/any", accept: "*/*", want: missing("text/html", "We looked everywhere")},
+			{
+				address: "www.example.com/hello.txt",
+				fields:  []string{"Sec-Fetch-Dest: image"},
+				want:    found("text/plain", "/srv/www has hello.txt"),
+			},
+			{address: "bucket.example.com/a/view", want: found("text/html", "8082 has /index.html")},
+			{address: "bucket.example.com/a/xml", client: browser, want: found("text/html", "8082 has /index.html")},
+			{address: "bucket.example.com/a/forbidden", want: found("text/html", "8082 has /index.html")},
+			{address: "bucket.example.com/a/ok", want: found("text/html", "8082 has /a/ok")},
+			{address: "bucket.example.com/assets/ok.js", want: found("text/html", "8082 has /assets/ok.js")},
+			{address: "bucket.example.com/assets/xml.js", want: page("From: 8082")},
+			{method: "POST", address: "bucket.example.com/a/view", want: page("From: 8082")},
+			{address: "bucket.example.com/api/json", want: missing("application/json", "8081 lacks")},
+			{address: "bucket.example.com/api/html", want: page("From: 8081")},
+		},
+		reported: []string{
+			"www.example.com/a.css error",
+			"www.example.com/a.js error",
+			"www.example.com/a.png error",
+			"www.example.com/a.woff2 error",
+			"www.example.com/any error",
+			"www.example.com/page error",
+			"www.example.com/w.js error",
+		},
+	},
+	{
+		of: "docs/applications.md: The application's own page",
+		visits: []visit{
+			{address: "wiki.example.com/html", want: page("From: 9001")},
+			{address: "video.example.com/private", want: missing("text/html", "9006 lacks")},
+			{address: "video.example.com/html", want: page("From: 9006")},
+			{address: "nuxt.example.com/nuxt", client: browser, want: missing("text/html", "9007 lacks")},
+			{address: "nuxt.example.com/html", want: page("From: 9007")},
+			{address: "astro.example.com/astro", client: browser, want: missing("text/html", "9008 lacks")},
+			{address: "astro.example.com/html", want: page("From: 9008")},
+			{address: "inertia.example.com/inertia", client: browser, want: missing("text/html", "9009 lacks")},
+			{address: "inertia.example.com/html", want: page("From: 9009")},
+		},
+		recorded: []recorded{
+			{
+				host: "wiki.example.com",
+				kept: []string{
+					"MediaWiki/Chromium 1", "MediaWiki/curl 1", "Tomcat/Chromium 1", "Tomcat/curl 1",
+				},
+			},
+			{
+				host: "next.example.com",
+				kept: []string{
+					"Next.js/Chromium 1", "Next.js/axios 1", "Next.js/curl 3",
+				},
+			},
+			{
+				host: "kit.example.com",
+				kept: []string{
+					"SvelteKit/Chromium 2", "SvelteKit/curl 2",
+				},
+			},
+			{
+				host: "blog.example.com",
+				kept: []string{
+					"WordPress/Chromium 1", "WordPress/curl 1",
+				},
+			},
+			{
+				host: "api.example.com",
+				kept: []string{
+					"Django/Chromium 1", "Django/curl 1",
+				},
+			},
+		},
+	},
+	{
+		of:     "docs/applications.md: Forms",
+		visits: []visit{},
+		recorded: []recorded{
+			{
+				host: "forms.example.com",
+				kept: []string{
+					"Alertmanager/amtool 1", "Apache/git-lfs 1", "Pebble/acme-client 1", "React/Chromium 1",
+					"SvelteKit/Chromium 1", "calibre/calibredb 1",
+				},
+			},
+		},
+	},
+	{
+		of: "docs/applications.md: Only browsers get the page",
+		visits: []visit{
+			{address: "code.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR")},
+			{
+				address: "code.example.com/html",
+				accept:  "*/*",
+				want:    missing("text/html", "9000 lacks", "Vary: Accept, Sec-Fetch-Mode"),
+			},
+			{address: "code.example.com/plain", want: missing("text/plain", "9000 lacks")},
+			{address: "code.example.com/empty", want: missing("", "From: 9000").without("HTTP ERROR")},
+		},
+		recorded: []recorded{
+			{
+				host:         "code.example.com",
+				withoutHTTPS: true,
+				kept: []string{
+					"Alertmanager/amtool 2", "Apache/Chromium 1", "Apache/Go 1", "Apache/cadaver 2", "Apache/curl 1",
+					"Apache/gem 1", "Apache/git 1", "Apache/git-lfs 1", "Apache/rclone 1", "Apache/svn 2",
+					"Astro/Chromium 1", "Django/Chromium 2", "Django/curl 2", "DokuWiki/curl 1", "Express/Chromium 2",
+					"Express/curl 1", "FastAPI/Chromium 1", "Flask/curl 1", "Jupyter/curl 1", "MediaWiki/curl 1",
+					"Mercurial/curl 1", "Netdata/Chromium 2", "Next.js/Chromium 1", "Next.js/axios 1", "Next.js/curl 2",
+					"Node-RED/curl 1", "Pebble/acme-client 1", "PouchDB/Chromium 1", "Prometheus/Chromium 2",
+					"Prometheus/curl 1", "Radicale/python-caldav 1", "Rails/Chromium 2", "Rails/curl 1", "React/Chromium 1",
+					"React/curl 1", "Redmine/Chromium 1", "Redmine/curl 2", "Sinatra/curl 1", "SvelteKit/curl 2",
+					"Syncthing/Chromium 1", "TanStack/Chromium 2", "TiddlyWiki/Chromium 1", "Tomcat/curl 1",
+					"Verdaccio/Chromium 1", "WordPress/curl 1", "aptly/curl 1", "calibre/Chromium 1", "calibre/calibredb 1",
+					"cgit/git 1", "docker-registry/curl 1", "http-server/Chromium 1", "rclone/restic 1",
+					"tus/tus-js-client 2",
+				},
+			},
+			{
+				host: "code.example.com",
+				replaced: []string{
+					"Apache/Chromium 1", "Astro/Chromium 1", "Django/Chromium 2", "Django/curl 1", "Express/Chromium 2",
+					"Fossil/Chromium 1", "Jupyter/Chromium 1", "MediaWiki/Chromium 1", "Mercurial/Chromium 1",
+					"Next.js/Chromium 1", "Next.js/curl 1", "PouchDB/Chromium 1", "React/Chromium 2",
+					"SvelteKit/Chromium 3", "TanStack/Chromium 1", "Tomcat/Chromium 1", "WordPress/Chromium 1",
+					"cgit/curl 1", "serve/Chromium 1",
+				},
+			},
+		},
+	},
+	{
+		of: "docs/applications.md: Only browsers get the page, 2",
+		visits: []visit{
+			{address: "db.example.com/labelled", want: missing("text/plain", `{"error":"5984 lacks /labelled"}`)},
+			{
+				address: "db.example.com/labelled",
+				fields:  []string{"Accept-Encoding: gzip"},
+				want:    missing("text/plain", `{"error":"5984 lacks /labelled"}`),
+			},
+			{
+				address: "db.example.com/labelled",
+				client:  browser,
+				want:    missing("text/html", "HTTP ERROR", "From: 5984"),
+			},
+		},
+	},
+	{
+		of: "docs/applications.md: Fragments without HTTPS",
+		visits: []visit{
+			{address: "intranet.example.com/html", want: page("From: 9000")},
+			{
+				address: "intranet.example.com/html",
+				fields:  []string{"X-Requested-With: XMLHttpRequest"},
+				want:    missing("text/html", "9000 lacks"),
+			},
+			{
+				address: "intranet.example.com/html",
+				fields:  []string{"X-Up-Version: 3"},
+				want:    missing("text/html", "9000 lacks"),
+			},
+			{
+				address: "intranet.example.com/html",
+				fields:  []string{"X-Alpine-Request: true"},
+				want:    missing("text/html", "9000 lacks"),
+			},
+		},
+		recorded: []recorded{
+			{
+				host:         "intranet.example.com",
+				withoutHTTPS: true,
+				kept: []string{
+					"Express/Chromium 3", "Flask/Chromium 3", "SvelteKit/curl 1", "TanStack/Chromium 1",
+				},
+			},
+		},
+	},
+	{
+		of: "docs/applications.md: A router that fetches whole pages",
+		visits: []visit{
+			{address: "app.example.com/html", want: page("From: 9000")},
+			{address: "app.example.com/html", client: turbo, want: missing("text/html", "HTTP ERROR")},
+			{
+				address: "app.example.com/html",
+				client:  turbo,
+				fields:  []string{"HX-Request: true", "HX-Boosted: true"},
+				want:    missing("text/html", "HTTP ERROR"),
+			},
+			{
+				address: "app.example.com/html",
+				client:  script,
+				fields:  []string{"X-Livewire-Navigate: "},
+				want:    missing("text/html", "HTTP ERROR"),
+			},
+			{address: "app.example.com/html", client: script, want: missing("text/html", "9000 lacks")},
+			{
+				address: "app.example.com/html",
+				client:  turbo,
+				fields:  []string{"Turbo-Frame: f"},
+				want:    missing("text/html", "9000 lacks"),
+			},
+			{
+				address: "app.example.com/html",
+				client:  turbo,
+				fields:  []string{"HX-Request: true"},
+				want:    missing("text/html", "9000 lacks"),
+			},
+			{
+				address: "app.example.com/html",
+				client:  turbo,
+				fields:  []string{"X-Up-Version: 3"},
+				want:    missing("text/html", "9000 lacks"),
+			},
+			{
+				address: "app.example.com/html",
+				client:  turbo,
+				fields:  []string{"X-Requested-With: XMLHttpRequest"},
+				want:    missing("text/html", "9000 lacks"),
+			},
+			{address: "app.example.com/json", want: missing("application/json", "9000 lacks")},
+		},
+	},
+	{
+		of: "docs/applications.md: A router that fetches whole pages, 2",
+		visits: []visit{
+			{address: "astro.example.com/html", client: script, want: page("From: 9000")},
+			{address: "astro.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR 404")},
+			{address: "astro.example.com/json", client: script, want: missing("application/json", "9000 lacks")},
+		},
+	},
+	{
+		of: "docs/applications.md: People who get JSON",
+		visits: []visit{
+			{address: "base.example.com/json", client: browser, want: missing("text/html", "HTTP ERROR", "From: 8090")},
+			{address: "base.example.com/api/json", want: missing("application/json", "8090 lacks")},
+			{address: "base.example.com/api/plain", want: missing("text/plain", "8090 lacks")},
+		},
+		recorded: []recorded{
+			{
+				host: "base.example.com",
+				added: []string{
+					"Azurite/@azure 1", "Express/Chromium 3", "FastAPI/Chromium 1", "FastAPI/curl 1", "Flask/Chromium 3",
+					"MediaWiki/Chromium 1", "Next.js/Chromium 1", "Node-RED/editor 2", "PouchDB/PouchDB 2",
+					"Rails/Chromium 1", "React/Chromium 1", "Verdaccio/Chromium 1", "Verdaccio/curl 1", "Verdaccio/npm 1",
+					"WordPress/Chromium 1", "docker-registry/curl 1", "docker-registry/skopeo 1", "versitygw/curl 1",
+					"versitygw/none 1", "versitygw/rclone 1",
+				},
+			},
+		},
+	},
+	{
+		of: "docs/headers.md: The page's own fields",
+		visits: []visit{
+			{address: "a.test:8080/data/html", want: page("Cache-Control: no-store").without("Server: ")},
+			{address: "a.test:8080/data/ok", want: found("text/html", "Cache-Control: public, max-age=604800")},
+		},
+	},
+	{
+		of: "docs/headers.md: What no-store costs",
+		visits: []visit{
+			{address: "example.com/html", want: page("Cache-Control: public, max-age=10")},
+			{address: "example.com/json", want: missing("application/json", "Cache-Control: public, max-age=10")},
+			{address: "example.com/ok", want: found("text/html").without("Cache-Control")},
+		},
+	},
+	{
+		of: "docs/headers.md: A site with a Content-Security-Policy",
+		visits: []visit{
+			{
+				address: "example.com/html",
+				client:  browser,
+				want:    missing("text/html", "Content-Security-Policy: default-src 'none'; style-src 'sha256-"),
+			},
+			{address: "example.com/ok", want: found("text/html", "Content-Security-Policy: default-src 'self'")},
+			{
+				address: "example.com/policy",
+				want:    missing("application/json", "Content-Security-Policy: default-src theirs"),
+			},
+		},
+	},
+	{
+		of: "docs/headers.md: A site with a Content-Security-Policy, 2",
+		visits: []visit{
+			{
+				address: "example.com/html",
+				client:  browser,
+				want:    missing("text/html", "HTTP ERROR", "Content-Security-Policy: default-src 'self'; style-src 'self' 'sha256-"),
+			},
+			{
+				address: "example.com/ok",
+				want:    found("text/html", "Content-Security-Policy: default-src 'self'; style-src 'self' 'sha256-"),
+			},
+		},
+	},
+	{
+		of: "docs/no-page.md: More in the debug log",
+		visits: []visit{
+			{address: "www.example.com/html", want: page("From: 9000")},
+		},
+	},
+	{
+		of: "docs/no-page.md: The page appears where it should not",
+		visits: []visit{
+			{address: "www.example.com/ok", want: page("From: 9091")},
+		},
+		logged: []logged{{host: "www.example.com", field: "upstream", values: []string{"localhost:9091"}}},
+	},
+	{
+		of: "docs/no-page.md: Why is it not shown?",
+		visits: []visit{
+			{address: "www.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR", "From: 9000")},
+			{address: "www.example.com/json", want: missing("application/json", "9000 lacks")},
+		},
+		logged: []logged{
+			{host: "www.example.com", field: "not_found", values: []string{"response", ""}},
+			{host: "www.example.com", field: "not_found_reason", values: []string{"", "media type"}},
+		},
+	},
+	{
+		of: "docs/options.md: Several directives, 2",
+		visits: []visit{
+			{
+				address: "www.example.com/html",
+				client:  browser,
+				want:    missing("text/html", "We looked everywhere", "From: 9000"),
+			},
+			{address: "www.example.com/legacy/html", want: missing("text/html", "9001 lacks")},
+			{address: "www.example.com/legacy/ok", want: found("text/html", "9001 has")},
+		},
+		reported: []string{
+			"www.example.com/html response",
+			"www.example.com/legacy/html replaceable",
+		},
+	},
+	{
+		of: "docs/order.md: A CORS preflight",
+		visits: []visit{
+			{
+				method:  "OPTIONS",
+				address: "example.com/x",
+				want:    answers(204, "", "Access-Control-Allow-Origin: https://app.example.com"),
+			},
+			{address: "example.com/x", want: page("Access-Control-Allow-Origin")},
+		},
+	},
+	{
+		of: "docs/order.md: Next to handle_errors",
+		visits: []visit{
+			{address: "example.com/nothing", want: page()},
+			{address: "example.com/hello.txt", want: found("text/plain", "/srv/www has")},
+		},
+	},
+	{
+		of:     "docs/order.md: Next to intercept and handle_response",
+		static: []string{"9001"},
+		visits: []visit{
+			{address: "example.com/html", client: browser, want: missing("text/html", "the 404.html of 9001")},
+			{address: "example.com/html", want: missing("text/html", "the 404.html of 9001")},
+			{method: "POST", address: "example.com/html", want: missing("text/html", "the 404.html of 9001")},
+			{address: "example.com/json", want: missing("application/json", "9000 lacks /json")},
+			{address: "example.com/plain", want: page("From: 9000")},
+			{address: "example.com/ok", want: found("text/html", "9000 has /ok")},
+		},
+	},
+	{
+		of:     "docs/order.md: Next to intercept and handle_response, 2",
+		static: []string{"9001"},
+		visits: []visit{
+			{address: "example.com/nothing", client: browser, want: missing("text/html", "the 404.html of 9001")},
+			{method: "POST", address: "example.com/nothing", want: missing("text/html", "the 404.html of 9001")},
+			{address: "example.com/hello.txt", want: found("text/plain", "has hello.txt")},
+			{address: "example.com/", want: found("text/html", "has index.html")},
+		},
+	},
+	{
+		of: "docs/order.md: The access log",
+		visits: []visit{
+			{address: "example.com/nothing", want: page()},
+		},
+		logged: []logged{
+			{host: "example.com", field: "not_found", values: []string{"unanswered"}},
+			{host: "example.com", field: "not_found_reason", values: []string{""}},
+		},
+	},
+	{
+		of: "docs/order.md: The access log, 2",
+		visits: []visit{
+			{address: "example.com/nothing", want: page()},
+		},
+		logged: []logged{
+			{host: "example.com", field: "not_found", values: []string{"error"}},
+		},
+	},
+	{
+		of: "docs/report.md: Redirect an address",
+		visits: []visit{
+			{address: "www.example.com/old-catalogue", want: answers(302, "", "Location: /shop/")},
+			{address: "www.example.com/OLD-Catalogue?x", want: answers(302, "", "Location: /shop/")},
+			{address: "www.example.com/old-catalogue/", want: page()},
+			{address: "www.example.com/ok", want: found("text/html", "9000 has")},
+		},
+	},
+	{
+		of: "examples/monitoring/README.md: Traces",
+		visits: []visit{
+			{address: "www.example.com/html", want: page("From: 8081")},
+			{address: "www.example.com/ok", want: found("text/html", "8081 has")},
+		},
+	},
+}
