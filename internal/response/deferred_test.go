@@ -42,9 +42,9 @@ func TestWritersOfAnotherCaddyAreNotCopied(t *testing.T) {
 	noStruct := writerThatIsNoStruct(func() {})
 	for _, w := range []http.ResponseWriter{
 		writerWithoutMatch{wrapper},
-		&writerWithAnotherMatch{ResponseWriterWrapper: wrapper},
-		&writerWithAnotherWrapper{ResponseWriter: wrapper},
-		&writerOfTheSameFields{},
+		&writerWithAnotherMatch{ResponseWriterWrapper: wrapper, require: caddyhttp.ResponseMatcher{}},
+		&writerWithAnotherWrapper{ResponseWriter: wrapper, require: nil},
+		&writerOfTheSameFields{ResponseWriterWrapper: nil, require: nil},
 		(*writerOfTheSameFields)(nil),
 		&noStruct,
 	} {
