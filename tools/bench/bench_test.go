@@ -74,25 +74,24 @@ func TestRatioIsOfTheSameRound(t *testing.T) {
 
 func TestAnswersAreChecked(t *testing.T) {
 	g := group{status: "404", contains: "page"}
-	reference := &server{group: &g, answer: "404 page"}
-	for _, tt := range []struct {
-		answer, accept string
-		isRight        bool
+	for name, tt := range map[string]struct {
+		answer, accept  string
+		ofReference     string
+		acceptReference string
+		isRight         bool
 	}{
-		{answer: "404 page", isRight: true},
-		{answer: "200 page"},
-		{answer: "404"},
-		{answer: "404 another page"},
-		{answer: "404 page in HTML", accept: chrome, isRight: true},
-		{answer: "404 page", accept: chrome},
-		{answer: "200 page in HTML", accept: chrome},
-		{answer: "404 in HTML", accept: chrome},
+		"the same":         {answer: "404 page", ofReference: "404 page", isRight: true},
+		"another status":   {answer: "200 page", ofReference: "200 page"},
+		"no page":          {answer: "404", ofReference: "404"},
+		"another page":     {answer: "404 another page", ofReference: "404 page"},
+		"another client":   {answer: "404 page", ofReference: "404 page", accept: chrome},
+		"the same, Chrome": {answer: "404 page", ofReference: "404 page", accept: chrome, acceptReference: chrome, isRight: true},
 	} {
-		s := &server{group: &g, answer: tt.answer}
-		s.accept = tt.accept
+		reference := &server{group: &g, answer: tt.ofReference, site: site{accept: tt.acceptReference}}
+		s := &server{group: &g, answer: tt.answer, site: site{accept: tt.accept}}
 		err := s.checkAnswer(reference)
 		if (err == nil) != tt.isRight {
-			t.Errorf("%q for Accept %q: got the error %v", tt.answer, tt.accept, err)
+			t.Errorf("%s: got the error %v", name, err)
 		}
 	}
 }

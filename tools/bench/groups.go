@@ -2,7 +2,15 @@
 
 package main
 
-import "strings"
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-notfound/notfound/internal/page"
+)
 
 // group is a set of sites that do the same work, so that they can be compared. The first is the reference. A second one
 // that is the same again shows the noise.
@@ -41,7 +49,7 @@ type site struct {
 	Name    string // in Markdown
 	caddy   string
 	accept  string // the clients' Accept, if they send one
-	Against int    // the site of the group that the ratio is to
+	Against int    // the site of the group that the ratio is to, whose client and answers are the same
 }
 
 // chrome is the Accept of Chrome.
@@ -60,6 +68,30 @@ func respond(method, url string) string {
 	return "respond `HTTP ERROR 404 " + message + "\nURI: " + url + "\nSTATUS: 404\nMESSAGE: " + message + `
 Powered by Caddy [version]
 ` + "` 404"
+}
+
+// respondHTML has a site respond with the page in HTML, as not_found writes it for Chrome, and with the same header
+// fields.
+func respondHTML() string {
+	version, _ := caddy.Version()
+	maker, err := page.NewMaker(page.Options{Server: "Powered by Caddy " + version})
+	if err != nil {
+		panic(err) // there is nothing that could be wrong
+	}
+	asked := page.Asked{Method: http.MethodGet, Target: "/target", Scheme: "http", Authority: "origin"}
+	p := maker.Make(&asked, caddy.NewEmptyReplacer())
+	representation := maker.Represent(&p, chrome)
+	defer representation.Free()
+	header := make(http.Header)
+	representation.SetHeader(header, nil)
+	header.Del("Content-Length")
+	var site, body strings.Builder
+	for field := range header {
+		fmt.Fprintf(&site, "header %s %q\n", field, header.Get(field))
+	}
+	_, _ = representation.WriteTo(&body)
+	text := strings.ReplaceAll(body.String(), "http://origin/target", "[origin][target]")
+	return site.String() + "respond `" + text + "` 404"
 }
 
 // These are a plain proxy, and the ways that Caddy has to answer with the page without not_found.
@@ -85,7 +117,7 @@ handle_errors 404 {
 		status 404
 	}
 }`
-	fileByPlaceholders = "root [dir]\nnot_found {\ntemplate {vars.root}/404.html\n}\nfile_server"
+	fileByPlaceholders = "root [dir]\nnot_found {\ntemplate {vars.root}/404.html [dir]/brand.html\n}\nfile_server"
 	fileByFixedPath    = "root [dir]\nnot_found {\ntemplate [dir]/404.html\n}\nfile_server"
 )
 
@@ -108,7 +140,8 @@ var groups = []group{
 			{Name: "the same again", caddy: constant},
 			{Name: "`not_found`", caddy: "not_found"},
 			{Name: "`error 404` and `handle_errors`", caddy: handlingErrors},
-			{Name: "`not_found`, HTML for Chrome", caddy: "not_found", accept: chrome},
+			{Name: "`respond`, the page in HTML for Chrome", caddy: respondHTML(), accept: chrome, Against: 4},
+			{Name: "`not_found`, HTML for Chrome, against that", caddy: "not_found", accept: chrome, Against: 4},
 		},
 	},
 	{
@@ -121,7 +154,7 @@ var groups = []group{
 		Sites: []site{
 			{Name: "`handle_errors` and `file_server`", caddy: fileOnError, accept: "text/html"},
 			{Name: "the same again", caddy: fileOnError, accept: "text/html"},
-			{Name: "`not_found`, a path with placeholders", caddy: fileByPlaceholders, accept: "text/html"},
+			{Name: "`not_found`, the first of two paths, with placeholders", caddy: fileByPlaceholders, accept: "text/html"},
 			{Name: "`not_found`, a fixed path", caddy: fileByFixedPath, accept: "text/html"},
 		},
 	},

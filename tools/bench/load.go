@@ -3,7 +3,7 @@
 package main
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -87,7 +87,7 @@ func (c *clients) send(next schedule) ([]float64, error) {
 	return slices.Concat(took...), err
 }
 
-// together runs do with the index of every item at once.
+// together runs do with the index of every item at once. It returns their errors.
 func together[T any](items []T, do func(i int) error) error {
 	errs := make([]error, len(items))
 	var all sync.WaitGroup
@@ -95,7 +95,7 @@ func together[T any](items []T, do func(i int) error) error {
 		all.Go(func() { errs[i] = do(i) })
 	}
 	all.Wait()
-	return cmp.Or(errs...)
+	return errors.Join(errs...)
 }
 
 // atRandom has so many requests per second due on average. The times between them are distributed exponentially, as if

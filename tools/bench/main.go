@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
@@ -79,9 +80,11 @@ func measureGroups() (results, error) {
 		return nil, fmt.Errorf("building Caddy: %w\n%s", err, out)
 	}
 	page := bytes.Repeat([]byte(html), 12_000/len(html))
-	err = os.WriteFile(dir+"/404.html", page, 0o644)
-	if err != nil {
-		return nil, err
+	for _, name := range []string{"404.html", "brand.html"} {
+		err = os.WriteFile(filepath.Join(dir, name), page, 0o644)
+		if err != nil {
+			return nil, err
+		}
 	}
 	err = upstream.start(ctx, dir, loadCore)
 	if err != nil {
