@@ -213,6 +213,10 @@ func standIn(name string) http.HandlerFunc {
 			status = http.StatusOK
 		case "forbidden":
 			status = http.StatusForbidden
+		case "gone":
+			status = http.StatusGone
+		case "unavailable":
+			status = http.StatusServiceUnavailable
 		case "fails":
 			status = http.StatusInternalServerError
 			content = `{"error":"` + content + `"}`

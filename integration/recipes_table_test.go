@@ -253,6 +253,18 @@ var recipes = []recipe{
 				want:    page("Example Inc."),
 			},
 			{
+				address: "berlin.example.com/html",
+				client:  browser,
+				fields:  []string{"Accept-Language: DE-de"},
+				want:    missing("text/html", "Diese Seite"),
+			},
+			{
+				address: "berlin.example.com/html",
+				client:  browser,
+				fields:  []string{"Accept-Language: den"},
+				want:    missing("text/html", "Example Inc."),
+			},
+			{
 				address: "berlin.example.com/ok",
 				fields:  []string{"Accept-Language: de"},
 				want:    found("text/html", "8081 has"),
@@ -332,6 +344,7 @@ var recipes = []recipe{
 				want:    missing("text/html", "We have no page at", "From: 8081"),
 			},
 			{address: "www.example.com/account/ok", want: answers(502, "text/html", "Something went wrong")},
+			{address: "www.example.com/shop/unavailable", want: answers(503, "text/html", "Something went wrong")},
 			{
 				address: "www.example.com/shop/fails",
 				fields:  []string{"Accept-Encoding: gzip"},
@@ -535,6 +548,7 @@ var recipes = []recipe{
 			{address: "bucket.example.com/a/ok", want: found("text/html", "8082 has /a/ok")},
 			{address: "bucket.example.com/assets/ok.js", want: found("text/html", "8082 has /assets/ok.js")},
 			{address: "bucket.example.com/assets/xml.js", want: page("From: 8082")},
+			{address: "bucket.example.com/assets/forbidden.js", want: page()},
 			{method: "POST", address: "bucket.example.com/a/view", want: page("From: 8082")},
 			{address: "bucket.example.com/api/json", want: missing("application/json", "8081 lacks")},
 			{address: "bucket.example.com/api/html", want: page("From: 8081")},
@@ -818,6 +832,29 @@ var recipes = []recipe{
 		of: "docs/no-page.md: More in the debug log",
 		visits: []visit{
 			{address: "www.example.com/html", want: page("From: 9000")},
+		},
+	},
+	{
+		of: "docs/moving.md: JSON for an API",
+		visits: []visit{
+			{address: "www.example.com/api/json", client: browser, want: missing("application/json", `"code": "not_found"`)},
+			{address: "www.example.com/api/html", want: missing("application/json", `"code": "not_found"`)},
+			{address: "www.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR 404")},
+		},
+	},
+	{
+		of: "docs/moving.md: Another status as a 404",
+		visits: []visit{
+			{address: "www.example.com/forbidden", want: page()},
+			{address: "www.example.com/gone", want: page()},
+			{address: "www.example.com/ok", want: found("text/html", "9000 has /ok")},
+		},
+	},
+	{
+		of: "docs/moving.md: The application's own words for you alone",
+		visits: []visit{
+			{address: "www.example.com/html", want: missing("text/html", "9000 lacks /html")},
+			{address: "www.example.com/ok", want: found("text/html", "9000 has /ok")},
 		},
 	},
 	{
