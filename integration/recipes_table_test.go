@@ -62,7 +62,10 @@ var recipes = []recipe{
 			{address: "www.example.com/a/x", client: browser, want: missing("text/html", "that of a")},
 			{address: "www.example.com/x", client: browser, want: missing("text/html", "the root's")},
 			{address: "www.example.com//x", client: browser, want: missing("text/html", "the root's")},
+			{address: "www.example.com/./x", client: browser, want: missing("text/html", "the root's")},
 			{address: "www.example.com/%2e%2e/x", client: browser, want: missing("text/html", "the root's")},
+			{address: "www.example.com//a/x", client: browser, want: missing("text/html", "that of a")},
+			{address: "www.example.com/%2e%2e/a/x", client: browser, want: missing("text/html", "that of a")},
 		},
 	},
 	{
