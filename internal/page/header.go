@@ -85,9 +85,8 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 //     and fields that let a client use the body for other requests (RFC 9842; No-Vary-Search)
 //   - framing and forwarding in pieces (RFC 9112; Incremental)
 //
-// Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a
-// server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body
-// for messages if there is a Grpc-Status.
+// Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a server in front put a file in its
+// place, browsers follow Refresh and SourceMap, and gRPC clients take a body for messages if there is a Grpc-Status.
 func describesBody(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
 	case "Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only":

@@ -82,7 +82,7 @@ func (v *keptPage) content(f *format, pg Page) (content, error) {
 	return buffered(b), nil
 }
 
-// execute renders a page. It is to be validated, because a template can also cut and compare what a client sends.
+// execute renders a page, which is not validated yet.
 func (v *keptPage) execute(body *bytes.Buffer, f *format, pg Page) error {
 	if f.name != "html" {
 		pg = pg.with(f.escape.of, f.escapeURI.of)
