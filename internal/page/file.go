@@ -325,7 +325,7 @@ func openFile(name string) (content, error) {
 		return content{}, err
 	}
 	if size > maxBuffered {
-		return content{reader: io.LimitReader(f, size), size: size, file: f}, nil
+		return content{size: size, file: f}, nil
 	}
 	defer f.Close()
 	b := newBuffer()

@@ -68,7 +68,7 @@ func (v *keptPage) try(f *format, pg Page) error {
 // content returns a page. What a template makes is validated, because it can also cut and compare what a client sends.
 func (v *keptPage) content(f *format, pg Page) (content, error) {
 	if v.literal != nil {
-		return content{reader: bytes.NewReader(v.literal), size: int64(len(v.literal))}, nil
+		return content{size: int64(len(v.literal)), text: v.literal}, nil
 	}
 	b := newBuffer()
 	err := v.execute(b, f, pg)
