@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -59,5 +61,25 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 		if err := <-end; errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("a client that %s is not ended by Caddy's timeouts", name)
 		}
+	}
+}
+
+// TestBodyThatIsNotReadHoldsNoPageUp has clients send the header of a request alone, with a body that net/http does not
+// read before a response, because it is too long or the client waits to be asked for it. Caddy's timeout for bodies is
+// off, so nothing else would end the wait.
+func TestBodyThatIsNotReadHoldsNoPageUp(t *testing.T) {
+	s := startSite(t, "not_found", "servers {\ntimeouts {\nread_body_idle -1s\n}\n}")
+	for name, fields := range map[string]string{
+		"too long":         "Content-Length: 1048576",
+		"not asked for":    "Content-Length: 4\r\nExpect: 100-continue",
+		"chunks not asked": "Transfer-Encoding: chunked\r\nExpect: 100-continue",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := s.Connect(t)
+			fmt.Fprintf(conn, "POST /other HTTP/1.1\r\nHost: a.test\r\n%s\r\n\r\n", fields)
+			res := testcaddy.ReadResponse(t, bufio.NewReader(conn), "POST", "/other")
+			res.WantPage(t, "POST", "http://a.test/other", "")
+		})
 	}
 }

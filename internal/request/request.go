@@ -35,7 +35,7 @@ type Request struct {
 	vars      map[string]any // Caddy's variables
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
-	body      io.Reader // Caddy's, if net/http would discard it before a page; otherwise nil
+	body      io.Reader // Caddy's reader, if net/http would discard its body before a page; otherwise nil
 }
 
 // Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
@@ -65,8 +65,8 @@ func (r *Request) Read(from *http.Request) {
 	r.Navigates = mode == "navigate"
 
 	server, _ := r.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	isFullDuplex := server != nil && server.EnableFullDuplex
-	if from.ProtoMajor == 1 && from.ContentLength != 0 && !from.Close && !isFullDuplex {
+	hasWrappedBody := server != nil && server.ReadIdleTimeout > 0
+	if hasWrappedBody && from.ProtoMajor == 1 && from.ContentLength != 0 && !from.Close && !server.EnableFullDuplex {
 		r.body = from.Body
 	}
 }
@@ -77,8 +77,9 @@ const maxDiscarded = 256<<10 + 1
 
 // DiscardBody reads what net/http would discard of the body before a page. net/http does so without a deadline once a
 // page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has deadlines,
-// and leaves the last one for whatever net/http then reads itself. After a proxied request, the transport may still
-// read, and the reader is for one goroutine.
+// and leaves the last one for whatever net/http then reads itself. Where Caddy has no such reader, net/http sees its own,
+// and does not wait for a body that is too long or that the client holds back. After a proxied request, the transport
+// may still read, and the reader is for one goroutine.
 func (r *Request) DiscardBody() {
 	_, isProxied := r.Replacer.Get("http.reverse_proxy.upstream.hostport")
 	if r.body != nil && !isProxied {
