@@ -14,8 +14,10 @@ package notfound
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -262,7 +264,10 @@ func (h *Handler) checkTogether() error {
 
 // samplePlaceholders returns the placeholders of a sample request, for a template.
 func samplePlaceholders() page.Placeholders {
-	r, _ := http.NewRequest(http.MethodGet, "https://www.example.com/docs/apis?x=1", http.NoBody) // the URL is valid
+	local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 443}
+	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, local)
+	const address = "https://www.example.com/docs/apis?x=1"
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody) // the URL is valid
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
 	repl := caddy.NewReplacer()
 	caddyhttp.PrepareRequest(r, repl, nil, new(caddyhttp.Server)) // {http.shutting_down} asks the server

@@ -66,6 +66,27 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	}
 }
 
+// TestTemplateMayShowAnyPlaceholderOfARequest tries those that Caddy takes from the connection, the server and the
+// context, which a sample request has to have.
+func TestTemplateMayShowAnyPlaceholderOfARequest(t *testing.T) {
+	for _, name := range []string{
+		"http.request.body", "http.request.body_base64", "http.request.cookie.a", "http.request.duration",
+		"http.request.duration_ms", "http.request.header.a", "http.request.host.labels.0", "http.request.hostport",
+		"http.request.local", "http.request.local.host", "http.request.local.port", "http.request.method",
+		"http.request.orig_method", "http.request.orig_uri", "http.request.orig_uri.path.dir",
+		"http.request.orig_uri.path.file_escaped", "http.request.orig_uri.path.0", "http.request.orig_uri.query",
+		"http.request.port", "http.request.proto_name", "http.request.remote", "http.request.remote.host/16",
+		"http.request.scheme", "http.request.tls.client.san.dns_names.0", "http.request.tls.client.subject",
+		"http.request.tls.version", "http.request.uri.path.0", "http.request.uri.query.a", "http.request.uuid",
+		"http.response.header.a", "http.shutting_down", "http.time_until_shutdown", "http.vars.root",
+	} {
+		file := testcaddy.TempFile(t, "404.txt", `A page{{.Placeholder "`+name+`"}}`)
+		if _, _, err := checkTemplate([]string{"text", file}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestPathWithGlobalPlaceholdersIsThatOfAKeptFile expands it when the config loads.
 func TestPathWithGlobalPlaceholdersIsThatOfAKeptFile(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.txt", "{{.Status}}")

@@ -195,7 +195,10 @@ func (o *Options) checkPlaceholders(source string) error {
 	for _, found := range placeholderNames.FindAllStringSubmatch(source, -1) {
 		name := found[1]
 		full := o.FullName(name)
-		if _, isKnown := known.GetString(name); full != name && !isKnown {
+		if full == name {
+			continue
+		}
+		if _, isKnown := known.GetString(name); !isKnown {
 			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
 		}
 	}
