@@ -74,6 +74,10 @@ func isPageFile(matcher string) bool {
 // errArguments says what to write in place of arguments that are not one matcher.
 func errArguments(args []string) error {
 	last := args[len(args)-1]
+	if last == "" {
+		return errors.New(`an argument is empty, as "{$NAME}" is if the variable is not set; ` +
+			"not_found takes one matcher and a block of options")
+	}
 	hint := fmt.Sprintf(useMatcher, "not path /api/*") // an example
 	switch {
 	case isPageFile("/"+last) || len(args) == 1 && last[0] != '!':
@@ -155,13 +159,13 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}
 		given[option] = d.Line()
 
-		args := d.RemainingArgs()
+		args := d.RemainingArgsAsTokens()
 		if d.NextBlock(d.Nesting()) {
 			return d.Errf("option '%s' takes no block", option)
 		}
 		err := checkQuotes(option, args)
 		if err == nil {
-			err = h.setOption(option, args)
+			err = h.setOption(option, textsOf(args))
 		}
 		if err != nil {
 			return d.WrapErr(err)
@@ -170,16 +174,27 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
+func textsOf(tokens []caddyfile.Token) []string {
+	var texts []string
+	for _, token := range tokens {
+		texts = append(texts, token.Text)
+	}
+	return texts
+}
+
 // checkQuotes refuses quotes that a Caddyfile does not treat as such: around several words, and single ones around one.
-func checkQuotes(option string, args []string) error {
+func checkQuotes(option string, args []caddyfile.Token) error {
+	if len(args) == 0 || args[0].Quoted() {
+		return nil // quotes within a Caddyfile's own are part of the value
+	}
 	quotes := "'"
 	if len(args) > 1 {
 		quotes = "'“”„‘’«»" // one word in others may be meant so
 	}
-	value := strings.Join(args, " ")
+	value := strings.Join(textsOf(args), " ")
 	text := strings.Trim(value, quotes)
 	if !strings.HasSuffix(value, text) && !strings.HasPrefix(value, text) {
-		return fmt.Errorf("option '%s': a Caddyfile has no quotes like those of %s; write \"%s\", or use backticks",
+		return fmt.Errorf("option '%s': the quotes in %s are not those of a Caddyfile; write \"%s\", or use backticks",
 			option, value, text)
 	}
 	return nil
@@ -231,11 +246,7 @@ func expandShorthands(args []string) []string {
 		segment = append(segment, caddyfile.Token{Text: arg})
 	}
 	httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
-	var expanded []string
-	for _, token := range segment {
-		expanded = append(expanded, token.Text)
-	}
-	return expanded
+	return textsOf(segment)
 }
 
 // setOption sets an option. It checks a value without placeholders, so that the error has a line.

@@ -72,9 +72,13 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 			},
 		},
 
-		"an apostrophe": {
+		"quotes in a value": {
 			input: "not_found {\nfooter \"'til soon\"\nmessage “Oops”\n}",
 			want:  Handler{Footer: "'til soon", Message: "“Oops”"},
+		},
+		"a value that is a quote": {
+			input: "not_found {\nfooter \"'To be'\"\nmessage `'Not to be'`\n}",
+			want:  Handler{Footer: "'To be'", Message: "'Not to be'"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
