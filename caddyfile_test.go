@@ -146,11 +146,11 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 		},
 		{
 			config: `{"keep":[{"status_code":[],"headers":{"X":["*"]}}]}`,
-			want:   "keep: a matcher of such a status keeps no 404 response; leave the status out",
+			want:   "keep: a matcher of this status never matches a 404 response; leave the status out",
 		},
 		{
 			config: `{"template":{"html":["{http.regexp.p.1}/404.html"]}}`,
-			want:   `template: "{http.regexp.p.1}/404.html" begins with what a client sends`,
+			want:   `template: "{http.regexp.p.1}/404.html" begins with what a client or an upstream sends`,
 		},
 		{
 			config: `{"template":{"yaml":["404"]}}`,
@@ -234,19 +234,20 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-// FuzzCaddyfile takes any text for the options. Accepted ones survive JSON, load unless a placeholder has an invalid
-// value, and give a page.
+// FuzzCaddyfile takes any text after the directive. What is accepted survives JSON, loads unless a placeholder has an
+// invalid value, and gives a page.
 func FuzzCaddyfile(f *testing.F) {
-	f.Add("context_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\n" +
-		"formats html json\nreplace all\ntemplate 404.html\ntemplate json 404.json")
-	f.Add("message \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport")
-	f.Add("footer \"/{unknown} \\{x\\} {http.request.host}\"")
-	f.Add("message x\ncontext_path /")
+	f.Add("{\ncontext_path /app/\nbase_url https://a.test/\nuri {http.request.orig_uri}\nfooter \"<us> & you\"\n" +
+		"formats html json\nreplace all\ntemplate 404.html\ntemplate json 404.json\n}")
+	f.Add("{\nmessage \"{host} <b>\"\nkeep {\nheader X *\nstatus 404\n}\nkeep header Y a\nreport\n}")
+	f.Add("{\nfooter \"/{unknown} \\{x\\} {http.request.host}\"\n}")
+	f.Add("{\nmessage x\ncontext_path /\n}")
+	f.Add("/pages/*")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "file.") { // a placeholder could name any file, such as /dev/zero
 			return
 		}
-		tokens, err := caddyfile.Tokenize([]byte("not_found {\n"+text+"\n}"), "Caddyfile")
+		tokens, err := caddyfile.Tokenize([]byte("not_found "+text), "Caddyfile")
 		if err != nil {
 			return
 		}

@@ -41,7 +41,7 @@ func CheckMode(mode string) error {
 func CheckKeep(m caddyhttp.ResponseMatcher) error {
 	const instead = "write one as in header X-Error-Page *"
 	if !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil) {
-		return fmt.Errorf("a matcher of such a status keeps no 404 response; leave the status out, and %s", instead)
+		return fmt.Errorf("a matcher of this status never matches a 404 response; leave the status out, and %s", instead)
 	}
 	if len(m.Headers) == 0 {
 		return fmt.Errorf("a matcher without a header field would keep every 404 response; %s, or use replace none", instead)

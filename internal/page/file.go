@@ -24,8 +24,7 @@ import (
 // file is one of the user's files for a format. There are two kinds.
 //
 // The path of a site's own file has placeholders of a request. Whoever writes into the folder of a site may be a tenant,
-// so the file is sent as file_server would send it, even if it has actions: a template can show the environment. It is
-// opened for each page.
+// so the file is sent as it is, even if it has actions: a template can show the environment. It is opened for each page.
 //
 // Any other file is kept. Makers share it, also those of the next config, so that its last good page outlasts a reload.
 // So it has nothing of a handler, such as a logger.
@@ -40,11 +39,11 @@ type file struct {
 	trial Options                  // what a kept file is tried with
 	kept  atomic.Pointer[keptFile] // as it was read last; nil: it was not
 
-	reading sync.Mutex // held by who reads a kept file
+	reading sync.Mutex // held while a kept file is read
 	readAt  time.Time
 
-	toldTo     any  // the last config that has logged a mistake of the file
-	isInUseToo bool // a config before that one has the file
+	config   any  // the last one that loaded the file
+	wasInUse bool // another config had the file when that one loaded it
 }
 
 // keptFile is a file as it was read at some time.
@@ -63,7 +62,7 @@ var pool = caddy.NewUsagePool()
 // pause is the least time between two readings of a kept file.
 const pause = time.Second
 
-// takeFile returns the file of a path. A kept one is given back by giveBack.
+// takeFile returns the file of a path. A kept one is released by release.
 func takeFile(path string, f *format, o *Options, mistakesOfSites *onceAMinute) (*file, error) {
 	expanded, isOfSite, err := expandGlobal(path)
 	if err != nil {
@@ -85,26 +84,26 @@ func takeFile(path string, f *format, o *Options, mistakesOfSites *onceAMinute) 
 	return shared.(*file), nil
 }
 
-// giveBack ends the use of a file by a Maker, whose last pages may still be made.
-func (f *file) giveBack() {
+// release drops a Maker's reference. The Maker may still be making its last pages.
+func (f *file) release() {
 	if !f.isOfSite {
 		_, _ = pool.Delete(fileKey{f.path, f.format.name}) // a file frees nothing, so there is no error
 	}
 }
 
-// load reads a kept file when a config loads. Of the handlers of a config that share the file, the first logs a
-// mistake, or that a changed file is in use. Each of them gets the mistake.
+// load reads a kept file when a config loads. The first handler of the config that has the file logs a mistake, or that
+// a changed file is in use. Every handler gets the mistake.
 func (f *file) load(config any, logger *zap.Logger) error {
 	if f.isOfSite {
 		return nil
 	}
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	if f.toldTo != config {
-		f.isInUseToo = f.toldTo != nil
-		f.toldTo = config
+	if f.config != config {
+		f.wasInUse = f.config != nil
+		f.config = config
 		hasChanged := f.read()
-		if f.kept.Load().err != nil || hasChanged && f.isInUseToo {
+		if f.kept.Load().err != nil || hasChanged && f.wasInUse {
 			f.log(logger)
 		}
 	}
@@ -122,8 +121,8 @@ func (f *file) mistake() error {
 // canBeSent reports whether the file may be a page, for some request. The last good page of a kept file counts.
 func (f *file) canBeSent() bool { return f.isOfSite || f.kept.Load().page != nil }
 
-// refresh reads a kept file again, if that is due, and logs a change. One request at a time does; the others do not
-// wait.
+// refresh reads a kept file again, if that is due, and logs a change. Only one request reads at a time. The others use
+// the page that there is.
 func (f *file) refresh(logger *zap.Logger) {
 	if !f.reading.TryLock() {
 		return
@@ -147,8 +146,8 @@ func (f *file) log(logger *zap.Logger) {
 	}
 }
 
-// read reads a kept file, and parses it if it has changed. It reports whether the text or the error is another than
-// before. Time and size do not tell: after a chmod, the file cannot be read, and has both.
+// read reads a kept file, and parses it if it has changed. It reports whether the text or the error differs from the
+// previous one. The time and the size do not tell: a chmod, after which the file cannot be read, changes neither.
 func (f *file) read() (hasChanged bool) {
 	f.readAt = time.Now()
 	text, err := readFile(f.path)
@@ -259,8 +258,8 @@ func checkPath(path string) error {
 	switch {
 	case path == "":
 		return errors.New("a path is empty; write one as in 404.html")
-	case ofClient.MatchString(path):
-		return fmt.Errorf("%q begins with what a client sends; "+
+	case isSent.MatchString(path):
+		return fmt.Errorf("%q begins with what a client or an upstream sends; "+
 			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
 	case ofMatcher.MatchString(path):
 		return fmt.Errorf("%q may become a file of the next handlers, such as a script; "+
@@ -274,8 +273,8 @@ func checkPath(path string) error {
 }
 
 var (
-	// ofClient matches a placeholder whose value a client sends.
-	ofClient = regexp.MustCompile(`^\{?http\.(request|regexp)\.`)
+	// isSent matches a placeholder whose value a client or an upstream sends, or has a part in.
+	isSent = regexp.MustCompile(`^\{?http\.(auth|error|intercept|regexp|request|reverse_proxy)\.`)
 
 	// ofMatcher matches a placeholder of the file matcher, which the next handlers set anew before a path is expanded.
 	ofMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
@@ -286,7 +285,7 @@ var (
 	// leaves matches a path that could lead out of its folder. Windows drops dots and blanks behind "..".
 	leaves = regexp.MustCompile(`\x00|(^|[/\\])\.\.[. ]*([/\\]|$)`)
 
-	// reserved are the bytes that a client's value cannot have, because it is one element of a path.
+	// reserved are the bytes that such a value cannot have, because it is one element of a path.
 	reserved = `/\` + map[string]string{"windows": `:*?"<>|`}[runtime.GOOS]
 )
 
@@ -297,7 +296,7 @@ func (f *file) expand(placeholders Placeholders) (string, error) {
 		text := caddy.ToString(value)
 		isElement := strings.Trim(text, ". ") != "" && !strings.ContainsAny(text, reserved)
 		switch {
-		case value != nil && ofClient.MatchString(name) && !isElement:
+		case value != nil && isSent.MatchString(name) && !isElement:
 			return nil, fs.ErrNotExist
 		case text == "":
 			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)
@@ -324,12 +323,20 @@ func openFile(name string) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
+	return contentOf(f, size)
+}
+
+func contentOf(f *os.File, size int64) (content, error) {
 	if size > maxBuffered {
 		return content{size: size, file: f}, nil
 	}
 	defer f.Close()
 	b := newBuffer()
-	if _, err := b.ReadFrom(io.LimitReader(f, size)); err != nil {
+	n, err := b.ReadFrom(io.LimitReader(f, size))
+	if err == nil && n == 0 { // it was cut just now
+		err = errEmpty
+	}
+	if err != nil {
 		freeBuffer(b)
 		return content{}, err
 	}
@@ -350,6 +357,8 @@ func readFile(name string) ([]byte, error) {
 	return text[:n], err
 }
 
+var errEmpty = errors.New("it is empty")
+
 // openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and no
 // terminal becomes Caddy's own, in which somebody could press ^C. The size is 0 for what the kernel makes up, such as
 // the environment in /proc.
@@ -364,7 +373,7 @@ func openRegular(name string) (f *os.File, size int64, err error) {
 	case !info.Mode().IsRegular():
 		err = errors.New("it is not a regular file")
 	case info.Size() == 0:
-		err = errors.New("it is empty")
+		err = errEmpty
 	case info.Size() > maxSize:
 		err = errors.New("it has more than 1 MiB")
 	default:

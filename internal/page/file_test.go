@@ -139,7 +139,6 @@ func TestNoValueLeavesItsFolder(t *testing.T) {
 	defer func(before string) { reserved = before }(reserved)
 	reserved += ":"
 	const path = `C:\sites\a.test`
-	both := file{isOfSite: true, path: "{" + host + "}{" + variable + "}"}
 	for value, want := range map[string]error{
 		"":     fs.ErrNotExist,
 		".":    fs.ErrNotExist,
@@ -149,9 +148,12 @@ func TestNoValueLeavesItsFolder(t *testing.T) {
 		"a:b":  fs.ErrNotExist,
 		"a..b": nil,
 	} {
-		got, err := both.expand(placeholders(values{host: value, variable: path}))
-		if err != want || err == nil && got != value+path {
-			t.Errorf("%q: got %q, %v, want the error %v", value, got, err, want)
+		for _, sent := range []string{host, "http.reverse_proxy.header.X-Site"} {
+			both := file{isOfSite: true, path: "{" + sent + "}{" + variable + "}"}
+			got, err := both.expand(placeholders(values{sent: value, variable: path}))
+			if err != want || err == nil && got != value+path {
+				t.Errorf("{%s}, %q: got %q, %v, want the error %v", sent, value, got, err, want)
+			}
 		}
 	}
 	for _, value := range []string{"..", "/a.test/../..", `\a\..`, `\a\.. .\b`, "/.. ./x", "/a.test\x00"} {
@@ -517,9 +519,15 @@ func TestFirstFileOfARowThatCanBeSentIsThePage(t *testing.T) {
 func TestPathIsRefused(t *testing.T) {
 	t.Setenv("NOT_FOUND_TEST_EMPTY", "")
 	for path, want := range map[string]string{
-		"":                               "a path is empty",
-		"{http.request.host}/404.html":   "begins with what a client sends",
-		"{http.regexp.lang.1}/404.html":  "begins with what a client sends",
+		"":                              "a path is empty",
+		"{http.request.host}/404.html":  "begins with what a client or an upstream sends",
+		"{http.regexp.lang.1}/404.html": "begins with what a client or an upstream sends",
+		"{http.auth.user.id}/404.html":  "begins with what a client or an upstream sends",
+		"{http.error.message}/404.html": "begins with what a client or an upstream sends",
+
+		"{http.reverse_proxy.header.X-Site}/404.html": "begins with what a client or an upstream sends",
+		"{http.intercept.header.X-Site}/404.html":     "begins with what a client or an upstream sends",
+
 		"{http.vars.root}/{file./etc/x}": "has a placeholder of the file or the time",
 		"/srv/{time.now.year}/404.html":  "has a placeholder of the file or the time",
 		"{http.vars.root}/{http.matchers.file.relative}": "may become a file of the next handlers, such as a script; " +
@@ -551,6 +559,18 @@ func TestLongFileIsStreamed(t *testing.T) {
 		rep.Free()
 		wantBody(t, m, pg, "html", want)
 	}
+}
+
+// TestFileCutAfterItIsOpened would otherwise be a page without a body.
+func TestFileCutAfterItIsOpened(t *testing.T) {
+	path := tempFile(t, "page")
+	f, size, err := openRegular(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, "")
+	_, err = contentOf(f, size)
+	wantError(t, "cut", err, "it is empty")
 }
 
 // TestReloadsEditsAndRequestsAtOnce reloads configs, some of which are refused, edits a file and removes it, while

@@ -141,20 +141,21 @@ func NewMaker(o Options) (*Maker, error) {
 }
 
 // Load reads the kept files when a config loads, and logs their mistakes. A mistake stops no site, because another page
-// is sent until the file can be used. The error says of which row no file can be sent, unless a config that runs has all
-// of its files already. The config is the same for all handlers of one, and for no other.
+// is sent until the file can be used. The error names the mistakes of each row that has no file to send, unless the
+// config before had the same files: a reload is not refused for what runs already. All handlers of a config pass the
+// same value for it, and no others do.
 func (m *Maker) Load(config any) error {
 	var unusable error
 	for _, row := range m.rows {
 		var mistakes error
 		canBeSent := len(row) == 0
-		areInUse := true
+		wereInUse := true
 		for _, f := range row {
 			mistakes = errors.Join(mistakes, f.load(config, m.logger))
 			canBeSent = canBeSent || f.canBeSent()
-			areInUse = areInUse && f.isInUseToo
+			wereInUse = wereInUse && f.wasInUse
 		}
-		if !canBeSent && !areInUse {
+		if !canBeSent && !wereInUse {
 			unusable = errors.Join(unusable, mistakes)
 		}
 	}
@@ -175,10 +176,10 @@ func (m *Maker) Check() (kept, ofSites []string, mistakes error) {
 	return kept, ofSites, mistakes
 }
 
-// Close gives the files back. Pages that are still made go on using them.
+// Close releases the files. Pages that are being made keep them.
 func (m *Maker) Close() {
 	for _, f := range slices.Concat(m.rows...) {
-		f.giveBack()
+		f.release()
 	}
 }
 
