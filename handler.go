@@ -120,7 +120,7 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	defer rep.Free()
 	x.request.DiscardBody() // after the page was made, which may show the body
 
-	var site *page.SiteHeader
+	var site *page.SiteHeader // what the site had set before a response that is replaced; nil: there is none
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
 	}

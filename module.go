@@ -41,8 +41,9 @@ func init() {
 //   - a handler returned an error with status 404, as file_server and `error 404` do;
 //   - a handler, such as reverse_proxy, wrote a 404 response that is itself a page.
 //
-// Everything else passes through untouched. The position of the handler in the route decides what it covers: last, it
-// is the end of the chain; before reverse_proxy, it is the fallback for every upstream.
+// Everything else passes through as it came, but for `Vary` on a 404 response that another client would not get. The
+// position of the handler in the route decides what it covers: last, it is the end of the chain; before reverse_proxy,
+// it is the fallback for every upstream.
 //
 // The page is plain text, HTML, Markdown, JSON, problem details or XML, whichever the client's Accept header prefers.
 // Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is
@@ -97,7 +98,7 @@ type Handler struct {
 	//
 	// A file whose path has other placeholders, as in `{http.vars.root}/404.html`, is a site's own. It is opened for each
 	// page, after the next handlers, and sent as it is, even if it has `{{`. That it does not exist is no mistake. No such
-	// path begins with `{http.request.*}` or `{http.regexp.*}`.
+	// path begins with what a client or an upstream sends, as in `{http.request.*}`.
 	//
 	// Any other file is kept, and read again within a second of a change. Handlers share it. It is in UTF-8 and valid in
 	// its format. A file without `{{` is the page. Any other is a Go html/template for `html`, and a text/template for

@@ -208,9 +208,9 @@ func (o *Options) checkPlaceholders(source string) error {
 // explain adds a hint to an error of a template, for the mistakes that people make.
 func explain(err error) error {
 	text := err.Error()
-	for mistake, hint := range hints {
-		if strings.Contains(text, mistake) {
-			return fmt.Errorf("%w; %s", err, hint)
+	for _, h := range hints {
+		if strings.Contains(text, h.mistake) {
+			return fmt.Errorf("%w; %s", err, h.hint)
 		}
 	}
 	return fmt.Errorf("%w; %s", err, plainBraces)
@@ -221,9 +221,10 @@ const (
 	plainBraces  = `plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`
 )
 
-var hints = map[string]string{
-	" not defined":         "the fields begin with a dot: " + listOfFields + "; " + plainBraces,
-	"can't evaluate field": "the fields are " + listOfFields + "; within with and range, they begin with $.",
-	"ends in a non-text context": "look for a quote, a tag or a comment that is not closed, a script or style element " +
-		"without its end, or in a script for --> or a quote within a regular expression",
+// hints are in the order in which they are looked for.
+var hints = []struct{ mistake, hint string }{
+	{" not defined", "the fields begin with a dot: " + listOfFields + "; " + plainBraces},
+	{"can't evaluate field", "the fields are " + listOfFields + "; within with and range, they begin with $."},
+	{"ends in a non-text context", "look for a quote, a tag or a comment that is not closed, a script or style element " +
+		"without its end, or in a script for --> or a quote within a regular expression"},
 }

@@ -62,7 +62,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 
 func writeReport(w http.ResponseWriter, s Report, ok bool) error {
 	if !ok {
-		return refuse(http.StatusNotFound, NotBegun+"; give one the option report or dry_run")
+		return refuse(http.StatusNotFound, NotBegun+"; write the option report or dry_run in one")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)

@@ -60,7 +60,7 @@ func TestReportIsRefused(t *testing.T) {
 	_, err = askAdminAPI(http.MethodGet, "?limit=1")
 	wantRefused(t, err, http.StatusBadRequest, `GET takes no parameters, but has "limit=1"`)
 	err = writeReport(httptest.NewRecorder(), Report{}, false) // it has not begun
-	const why = "no not_found handler has had report enabled; give one the option report or dry_run"
+	const why = "no not_found handler has had report enabled; write the option report or dry_run in one"
 	wantRefused(t, err, http.StatusNotFound, why)
 }
 

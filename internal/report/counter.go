@@ -100,8 +100,7 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 // table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi:
 // Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new
 // address takes over a slot with the lowest count, which it may have in excess. So memory is bounded, and an address
-// that is missed more often than one time in as many as there are slots is always there, whatever flood of others
-// there is.
+// in more than 1/len(slots) of the requests is always there, whatever flood of others there is.
 type table struct {
 	index  map[string]int // of slots, by key
 	slots  []slot
