@@ -80,6 +80,8 @@ func errArguments(args []string) error {
 	}
 	hint := fmt.Sprintf(useMatcher, "not path /api/*") // an example
 	switch {
+	case len(args) == 1 && last[0] != '!' && strings.HasSuffix(last, "/*"):
+		hint = fmt.Sprintf(useMatcher, "path /"+last)
 	case isPageFile("/"+last) || len(args) == 1 && last[0] != '!':
 		hint = useTemplate
 	case strings.HasPrefix(args[0], "/"):

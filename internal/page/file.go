@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/caddyserver/caddy/v2"
 )
@@ -192,6 +193,9 @@ func (f *file) content(pg Page, logger *zap.Logger) (c content, ok bool) {
 		return c, true
 	case errors.Is(err, errNone):
 	case f.isOfSite && isMissing(err): // no mistake of the site
+		if e := logger.Check(zapcore.DebugLevel, "a site has no such file"); e != nil {
+			e.Write(zap.String("template", path))
+		}
 	case f.mistakes.isDue():
 		logger.Error("a page of your own cannot be sent; sending another one in its place",
 			zap.String("template", path),
@@ -265,6 +269,8 @@ func checkPath(path string) error {
 		return fmt.Errorf("%q may become a file of the next handlers, such as a script; "+
 			"write the files in a row, as in {http.vars.root}/a/404.html {http.vars.root}/404.html: "+
 			"the first that can be sent is the page", path)
+	case isRow.MatchString(path):
+		return fmt.Errorf("%q is one path, because of the quotes; write each path without them, or in its own", path)
 	case ofMoment.MatchString(path):
 		return fmt.Errorf("%q has a placeholder of the file or the time, which no path can have; "+
 			"write the path itself, or {env.NAME}", path)
@@ -281,6 +287,9 @@ var (
 
 	// ofMoment matches a placeholder that Caddy would read a file for, or that is never the same.
 	ofMoment = regexp.MustCompile(`\{(file|time)\.`)
+
+	// isRow matches several paths in one pair of quotes.
+	isRow = regexp.MustCompile(`\.\w+\s+[/{]`)
 
 	// leaves matches a path that could lead out of its folder. Windows drops dots and blanks behind "..".
 	leaves = regexp.MustCompile(`\x00|(^|[/\\])\.\.[. ]*([/\\]|$)`)

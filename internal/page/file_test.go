@@ -45,8 +45,8 @@ func sites(root, placeholder, format string) Options {
 
 const host, variable = "http.request.host", "http.vars.site"
 
-// TestPageOfASite sends the file of a site as it is, or the built-in page. Only the mistakes of sites and of their
-// operator are logged.
+// TestPageOfASite sends the file of a site as it is, or the built-in page. The mistakes of sites and of their operator
+// are logged, and a file that does not exist is at the level debug.
 func TestPageOfASite(t *testing.T) {
 	root := newSites(t, map[string]string{
 		"a.test":   withActions,
@@ -61,7 +61,8 @@ func TestPageOfASite(t *testing.T) {
 		placeholder, value string
 		format             string // empty: html
 		want               string // empty: the built-in page
-		logged             string // empty: nothing
+		missing            string // the end of the path of a file that does not exist
+		logged             string // the mistake; empty: none
 	}{
 		{placeholder: host, value: "a.test", want: withActions},
 		{placeholder: variable, value: "./a.test/", want: withActions},
@@ -69,11 +70,11 @@ func TestPageOfASite(t *testing.T) {
 		{placeholder: variable, value: "a.test", format: "json", want: withActions}, // not validated: it is the site's
 		{placeholder: variable, value: "latin1", want: "f\xfcr"},
 
-		{placeholder: host, value: "b.test"},
-		{placeholder: host, value: ""},
-		{placeholder: host, value: strings.Repeat("x", 1000)},
-		{placeholder: host, value: "\xff"},
-		{placeholder: variable, value: "a.test/404.html"}, // has no file, because it is one
+		{placeholder: host, value: "b.test", missing: "/b.test/404.html"},
+		{placeholder: host, value: "", missing: "/{http.request.host}/404.html"},
+		{placeholder: host, value: strings.Repeat("x", 1000), missing: "xx/404.html"},
+		{placeholder: host, value: "\xff", missing: "\xff/404.html"},
+		{placeholder: variable, value: "a.test/404.html", missing: "/404.html"}, // has no file, because it is one
 
 		{placeholder: variable, logged: "the placeholder {http.vars.site} is unknown or empty"},
 		{placeholder: "http.request.x", logged: "the placeholder {http.request.x} is unknown or empty"},
@@ -95,15 +96,25 @@ func TestPageOfASite(t *testing.T) {
 		if got := body(t, m, pg, format); got != want {
 			t.Errorf("{%s}, %.20q: got\n%.500s\nwant\n%s", tt.placeholder, tt.value, got, want)
 		}
+		missing := ""
+		for _, entry := range logs.FilterLevelExact(zapcore.DebugLevel).All() {
+			missing += entry.ContextMap()["template"].(string)
+		}
+		if !strings.HasSuffix(missing, tt.missing) || (missing == "") != (tt.missing == "") {
+			t.Errorf("{%s}, %.20q: the file %q is missing, want %q", tt.placeholder, tt.value, missing, tt.missing)
+		}
 		wantMistake(t, logs, tt.logged)
 	}
 }
 
-// wantMistake takes the log entry of a mistake. If the mistake is empty, nothing is logged.
+// wantMistake takes the log entry of a mistake. If the mistake is empty, there is none.
 func wantMistake(t *testing.T, logs *observer.ObservedLogs, mistake string) {
 	t.Helper()
 	got := ""
 	for _, entry := range logs.TakeAll() {
+		if entry.Level == zapcore.DebugLevel {
+			continue
+		}
 		fields := entry.ContextMap()
 		got += fmt.Sprintln(fields["template"], fields["error"])
 	}

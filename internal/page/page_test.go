@@ -46,7 +46,7 @@ func newMaker(t testing.TB, o Options) *Maker {
 			}
 			return nil
 		})
-		o.Logger = zaptest.NewLogger(t, zaptest.WrapOptions(failOnError))
+		o.Logger = zaptest.NewLogger(t, zaptest.Level(zapcore.InfoLevel), zaptest.WrapOptions(failOnError))
 	}
 	m, _ := load(t, o, new(int)) // mistakes are logged
 	return m
