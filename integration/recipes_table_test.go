@@ -900,7 +900,10 @@ var recipes = []recipe{
 			{
 				method:  "OPTIONS",
 				address: "example.com/x",
-				want:    answers(204, "", "Access-Control-Allow-Origin: https://app.example.com"),
+				want: answers(204, "",
+					"Access-Control-Allow-Origin: https://app.example.com",
+					"Access-Control-Allow-Methods: GET, PUT, DELETE",
+					"Access-Control-Allow-Headers: Content-Type"),
 			},
 			{address: "example.com/x", want: page("Access-Control-Allow-Origin")},
 		},
