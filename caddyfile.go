@@ -79,10 +79,11 @@ func errArguments(args []string) error {
 			"not_found takes one matcher and a block of options")
 	}
 	hint := fmt.Sprintf(useMatcher, "not path /api/*") // an example
+	isOneName := len(args) == 1 && last[0] != '!'
 	switch {
-	case len(args) == 1 && last[0] != '!' && strings.HasSuffix(last, "/*"):
+	case isOneName && strings.HasSuffix(last, "/*"): // its slash is missing
 		hint = fmt.Sprintf(useMatcher, "path /"+last)
-	case isPageFile("/"+last) || len(args) == 1 && last[0] != '!':
+	case isOneName || isPageFile("/"+last):
 		hint = useTemplate
 	case strings.HasPrefix(args[0], "/"):
 		hint = fmt.Sprintf(useMatcher, "path "+strings.Join(args, " "))

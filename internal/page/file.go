@@ -63,7 +63,7 @@ var pool = caddy.NewUsagePool()
 // pause is the least time between two readings of a kept file.
 const pause = time.Second
 
-// takeFile returns the file of a path. A kept one is released by release.
+// takeFile returns the file of a path. The caller releases it.
 func takeFile(path string, f *format, o *Options, mistakesOfSites *onceAMinute) (*file, error) {
 	expanded, isOfSite, err := expandGlobal(path)
 	if err != nil {
@@ -335,6 +335,7 @@ func openFile(name string) (content, error) {
 	return contentOf(f, size)
 }
 
+// contentOf returns the content of an open file. The file is closed, unless it is long: then the content has it.
 func contentOf(f *os.File, size int64) (content, error) {
 	if size > maxBuffered {
 		return content{size: size, file: f}, nil
