@@ -118,7 +118,6 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	x.countPage(cause, &asked, p.URI)
 	rep := h.maker.Represent(&p, x.request.Accept)
 	defer rep.Free()
-	x.request.DiscardBody() // after the page was made, which may show the body
 
 	var site *page.SiteHeader // what the site had set before a response that is replaced; nil: there is none
 	if x.writer.IsHeld() {
@@ -129,9 +128,13 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 		site = &x.site
 	}
 	w := x.setHeader(&rep, site)
+	x.request.EndBody(w)
 	w.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
-		_, _ = rep.WriteTo(w) // an error means that the client is gone
+		_, err := rep.WriteTo(w) // an error other than ErrCut means that the client is gone
+		if errors.Is(err, page.ErrCut) {
+			panic(http.ErrAbortHandler) // or an HTTP/3 client takes the page for whole
+		}
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
@@ -149,6 +152,7 @@ func (x *exchange) setHeader(rep *page.Representation, site *page.SiteHeader) ht
 	if deferred == nil {
 		return w
 	}
+	rep.HidePolicy(header)
 	deferred.Do(header, http.StatusNotFound)
 	rep.SetHeader(header, nil)
 	deferred.DoForStatus(header, http.StatusNotFound)

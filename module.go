@@ -233,6 +233,9 @@ func (h *Handler) Cleanup() error {
 func (h *Handler) checkOptions() error {
 	for _, o := range h.valueOptions() {
 		value := *o.value
+		if err := page.CheckNoBody(value); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
 		var unknown error // a placeholder is the request's
 		if o.placeholders {
 			value, unknown = caddy.NewReplacer().ReplaceOrErr(value, false, true)

@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -67,10 +68,10 @@ func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 }
 
 // TestTemplateMayShowAnyPlaceholderOfARequest tries those that Caddy takes from the connection, the server and the
-// context, which a sample request has to have.
+// context, which a sample request has to have. The body of a request is none of them.
 func TestTemplateMayShowAnyPlaceholderOfARequest(t *testing.T) {
 	for _, name := range []string{
-		"http.request.body", "http.request.body_base64", "http.request.cookie.a", "http.request.duration",
+		"http.request.cookie.a", "http.request.duration",
 		"http.request.duration_ms", "http.request.header.a", "http.request.host.labels.0", "http.request.hostport",
 		"http.request.local", "http.request.local.host", "http.request.local.port", "http.request.method",
 		"http.request.orig_method", "http.request.orig_uri", "http.request.orig_uri.path.dir",
@@ -84,6 +85,21 @@ func TestTemplateMayShowAnyPlaceholderOfARequest(t *testing.T) {
 		if _, _, err := checkTemplate([]string{"text", file}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestTemplateShowsNoBody has a template that names the body of a request, and one that makes the name.
+func TestTemplateShowsNoBody(t *testing.T) {
+	named := testcaddy.TempFile(t, "404.txt", `A page{{.Placeholder "http.request.body"}}`)
+	_, _, err := checkTemplate([]string{"text", named})
+	if err == nil || !strings.Contains(err.Error(), "may still be on its way to an upstream") {
+		t.Errorf("got the error %v", err)
+	}
+	made := testcaddy.TempFile(t, "404.txt", `A page{{.Placeholder (printf "http.request.%s" "body")}}`)
+	h := provision(t, &Handler{Template: map[string][]string{"text": {made}}})
+	r := httptest.NewRequest("POST", "/x", strings.NewReader("theirs"))
+	if res := answer(t, inside(h, testcaddy.EndOfChain), r); res.Content != "A page" {
+		t.Errorf("got\n%s", res.Content)
 	}
 }
 

@@ -253,3 +253,37 @@ func TestHeaderForAStatusHasTheLastWord(t *testing.T) {
 	res.WantHeader(t, "Server", "")
 	res.WantPage(t, "GET", "http://a.test/x", "")
 }
+
+// TestPolicyOfThePageHolds has deferred operations of a site's header directive. One that sets or adds a policy takes the
+// place of the page's own, and any other leaves it as it is.
+func TestPolicyOfThePageHolds(t *testing.T) {
+	sites := make(map[string]string)
+	of := map[string]string{ // the policy by the operation; empty: the page's own
+		"header >Content-Security-Policy 'none' *":                 "",
+		"header >Content-Security-Policy .* x":                     "",
+		"header -Content-Security-Policy":                          "",
+		"header ?Content-Security-Policy x":                        "",
+		"header >Content-Security-Policy x":                        "x",
+		"header {\ndefer\n+Content-Security-Policy x\n}":           "x",
+		"header {\nmatch status 404\nContent-Security-Policy x\n}": "x",
+	}
+	for operation := range of {
+		sites[operation] = operation + "\nnot_found"
+	}
+	s, hosts := startHosts(t, sites)
+	for operation, want := range of {
+		res := s.Get(t, "http://"+hosts[operation]+"/x", "Accept: text/html")
+		if want == "" {
+			want = testcaddy.StylePolicy(t, res.Content)
+		}
+		res.WantHeader(t, "Content-Security-Policy", want)
+	}
+}
+
+// TestOuterOfTwoDeferredHeadersWins sets one field twice, for a page as for what is found.
+func TestOuterOfTwoDeferredHeadersWins(t *testing.T) {
+	s := startSite(t, "header >X-Who outer\nroute {\nheader >X-Who inner\nnot_found\nrespond /found found\n}")
+	for _, path := range []string{"/found", "/missing"} {
+		s.Get(t, "http://a.test"+path).WantHeader(t, "X-Who", "outer")
+	}
+}

@@ -262,26 +262,35 @@ func checkPath(path string) error {
 	switch {
 	case path == "":
 		return errors.New("a path is empty; write one as in 404.html")
-	case isSent.MatchString(path):
-		return fmt.Errorf("%q begins with what a client or an upstream sends; "+
-			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
 	case ofMatcher.MatchString(path):
 		return fmt.Errorf("%q may become a file of the next handlers, such as a script; "+
 			"write the files in a row, as in {http.vars.root}/a/404.html {http.vars.root}/404.html: "+
 			"the first that can be sent is the page", path)
+	case beginsWithRequest(path):
+		return fmt.Errorf("%q begins with what a client or an upstream sends; "+
+			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
 	case isRow.MatchString(path):
 		return fmt.Errorf("%q is one path, because of the quotes; write each path without them, or in its own", path)
 	case ofMoment.MatchString(path):
 		return fmt.Errorf("%q has a placeholder of the file or the time, which no path can have; "+
 			"write the path itself, or {env.NAME}", path)
 	}
-	return nil
+	return CheckNoBody(path)
+}
+
+// isOperators reports whether a placeholder's value is the operator's choice, who then may name folders in it. Of the
+// placeholders of a request, that is none but a variable. The names of others, such as those of map, have no prefix.
+func isOperators(placeholder string) bool {
+	return !strings.HasPrefix(placeholder, "http.") || strings.HasPrefix(placeholder, "http.vars.")
+}
+
+// beginsWithRequest reports whether a path begins with a placeholder that is not the operator's.
+func beginsWithRequest(path string) bool {
+	placeholder, hasBrace := strings.CutPrefix(path, "{")
+	return hasBrace && !isOperators(placeholder)
 }
 
 var (
-	// isSent matches a placeholder whose value a client or an upstream sends, or has a part in.
-	isSent = regexp.MustCompile(`^\{?http\.(auth|error|intercept|regexp|request|reverse_proxy)\.`)
-
 	// ofMatcher matches a placeholder of the file matcher, which the next handlers set anew before a path is expanded.
 	ofMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
 
@@ -305,7 +314,7 @@ func (f *file) expand(placeholders Placeholders) (string, error) {
 		text := caddy.ToString(value)
 		isElement := strings.Trim(text, ". ") != "" && !strings.ContainsAny(text, reserved)
 		switch {
-		case value != nil && isSent.MatchString(name) && !isElement:
+		case value != nil && !isOperators(name) && !isElement:
 			return nil, fs.ErrNotExist
 		case text == "":
 			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -538,6 +539,12 @@ func TestPathIsRefused(t *testing.T) {
 
 		"{http.reverse_proxy.header.X-Site}/404.html": "begins with what a client or an upstream sends",
 		"{http.intercept.header.X-Site}/404.html":     "begins with what a client or an upstream sends",
+		"{http.response.header.X-Site}/404.html":      "begins with what a client or an upstream sends",
+		"{http.url_pattern.search.page}/404.html":     "begins with what a client or an upstream sends",
+		"{http.error}":                    "begins with what a client or an upstream sends",
+		"{http.of_a_new_module}/404.html": "begins with what a client or an upstream sends",
+		"{http.matchers.file.absolute}":   "may become a file of the next handlers",
+		"/srv/{http.request.body}":        "may still be on its way to an upstream",
 
 		"{http.vars.root}/{file./etc/x}": "has a placeholder of the file or the time",
 		"/srv/{time.now.year}/404.html":  "has a placeholder of the file or the time",
@@ -569,6 +576,31 @@ func TestLongFileIsStreamed(t *testing.T) {
 		}
 		rep.Free()
 		wantBody(t, m, pg, "html", want)
+	}
+}
+
+// TestFileThatIsCutWhileItIsSentIsAnError has a site's own file that leaves in pieces, and one that cannot be read.
+func TestFileThatIsCutWhileItIsSentIsAnError(t *testing.T) {
+	for cut, sent := range map[string]int64{"cut": maxBuffered, "unreadable": 0} {
+		name := tempFile(t, strings.Repeat("x", 2*maxBuffered))
+		c, err := openFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cut == "unreadable" {
+			err = c.file.Close()
+		} else {
+			err = os.Truncate(name, maxBuffered)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Representation{content: c}
+		n, err := r.WriteTo(io.Discard)
+		r.Free()
+		if n != sent || err != ErrCut {
+			t.Errorf("%s: got %d bytes and the error %v", cut, n, err)
+		}
 	}
 }
 

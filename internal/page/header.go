@@ -8,10 +8,12 @@ import (
 	"github.com/caddy-notfound/notfound/internal/accept"
 )
 
+const policyField = "Content-Security-Policy"
+
 // siteFields are the site's. Where the page replaces a response, they get the values from before the response.
 var siteFields = [...]string{
 	"Content-Language",
-	"Content-Security-Policy",
+	policyField,
 	"Content-Security-Policy-Report-Only",
 	"Link",
 	"Server",
@@ -63,13 +65,23 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	set("Content-Length", strconv.FormatInt(r.content.size, 10))
 	set("X-Content-Type-Options", "nosniff")
 	set("Cache-Control", "no-store")
-	if r.policy != "" && header["Content-Security-Policy"] == nil {
-		set("Content-Security-Policy", r.policy)
+	r.hasPolicy = r.policy != "" && len(header[policyField]) == 0
+	if r.hasPolicy {
+		set(policyField, r.policy)
 	}
 	if r.varies && header["Vary"] == nil {
 		set("Vary", "Accept")
 	} else if r.varies {
 		accept.AddToVary(header, "Accept")
+	}
+}
+
+// HidePolicy takes the page's own policy out of a header, before operations that are meant for policies of the site's.
+// SetHeader sets it again, if they have set none. The field stays without a value, so that a default of the site's, which
+// is not for a response that has a policy, does not take the place of the page's.
+func (r *Representation) HidePolicy(header http.Header) {
+	if r.hasPolicy {
+		header[policyField] = []string{}
 	}
 }
 
@@ -89,7 +101,7 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 // place, browsers follow Refresh and SourceMap, and gRPC clients take a body for messages if there is a Grpc-Status.
 func describesBody(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
-	case "Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only":
+	case "Content-Language", policyField, "Content-Security-Policy-Report-Only":
 		return false // see siteFields
 	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
 		"Alternates", "Tcn", "Mime-Version", "Odata-Version", "Preference-Applied", "Signature", "Signature-Input",

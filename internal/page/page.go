@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -73,6 +74,9 @@ type Page struct {
 // around the name are dropped.
 func (pg Page) Placeholder(name string) string {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
+	if showsBody(name) { // which a template has made of parts, and the check has not seen
+		return ""
+	}
 	value, _ := pg.placeholders.GetString(name)
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	if pg.escaped == nil {
@@ -234,9 +238,10 @@ type Representation struct {
 	Format      string // its name
 	ContentType string
 
-	content content
-	policy  string // the Content-Security-Policy that it needs; empty: none
-	varies  bool   // other clients may get another representation
+	content   content
+	policy    string // the Content-Security-Policy that it needs; empty: none
+	hasPolicy bool   // the header has it, and none of the site's
+	varies    bool   // other clients may get another representation
 }
 
 // content is what a page consists of: a text, or as much of a file as the size says.
@@ -248,11 +253,20 @@ type content struct {
 	buffer *bytes.Buffer // that the text is in; nil: the text is shared
 }
 
+// ErrCut is the error of a file that was cut, or could not be read, while it was sent: the page has fewer bytes than its
+// header says.
+var ErrCut = errors.New("the file was cut while it was sent")
+
 // WriteTo implements io.WriterTo. It is called once. A text is written by one call from here: with io.Copy between, the
 // stack of most HTTP/2 requests would grow, and a page takes a tenth longer.
 func (r *Representation) WriteTo(w io.Writer) (int64, error) {
 	if r.content.file != nil {
-		return io.Copy(w, io.LimitReader(r.content.file, r.content.size))
+		n, err := io.Copy(w, io.LimitReader(r.content.file, r.content.size))
+		_, isUnreadable := errors.AsType[*fs.PathError](err) // no write fails so
+		if isUnreadable || err == nil && n < r.content.size {
+			err = ErrCut
+		}
+		return n, err
 	}
 	n, err := w.Write(r.content.text)
 	return int64(n), err

@@ -189,11 +189,15 @@ func surround(s string) string {
 // placeholderNames matches the name of a placeholder in an action.
 var placeholderNames = regexp.MustCompile("\\.Placeholder\\s+[\"`]\\{?([^\"`}]+)")
 
-// checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which nothing else knows.
+// checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which nothing else knows, and the body of a
+// request.
 func (o *Options) checkPlaceholders(source string) error {
 	known := o.samplePage().placeholders
 	for _, found := range placeholderNames.FindAllStringSubmatch(source, -1) {
 		name := found[1]
+		if err := CheckNoBody("{" + name + "}"); err != nil {
+			return err
+		}
 		full := o.FullName(name)
 		if full == name {
 			continue

@@ -6,7 +6,6 @@ package request
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
@@ -35,7 +34,7 @@ type Request struct {
 	vars      map[string]any // Caddy's variables
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
-	body      io.Reader // Caddy's reader, if net/http would discard its body before a page; otherwise nil
+	hasBody   bool // which another request may follow on the connection
 }
 
 // Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
@@ -50,6 +49,7 @@ func (r *Request) Read(from *http.Request) {
 	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
 	r.Referer = from.Header.Get("Referer")
 	r.authority = from.Host
+	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 && !from.Close // others have a stream for each request
 	r.isHTTPS = from.TLS != nil
 	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
 		r.readForwarded(from.Header)
@@ -63,28 +63,6 @@ func (r *Request) Read(from *http.Request) {
 	r.IsFetched = dest == "empty"
 	r.IsScript = isCORS && (dest == "" || r.IsFetched)
 	r.Navigates = mode == "navigate"
-
-	server, _ := r.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	hasWrappedBody := server != nil && server.ReadIdleTimeout > 0
-	if hasWrappedBody && from.ProtoMajor == 1 && from.ContentLength != 0 && !from.Close && !server.EnableFullDuplex {
-		r.body = from.Body
-	}
-}
-
-// maxDiscarded is how many bytes of a request's body net/http discards before a response, and one to find that more
-// follow.
-const maxDiscarded = 256<<10 + 1
-
-// DiscardBody reads what net/http would discard of the body before a page. net/http does so without a deadline once a
-// page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has deadlines,
-// and leaves the last one for whatever net/http then reads itself. Where Caddy has no such reader, net/http sees its own,
-// and does not wait for a body that is too long or that the client holds back. After a proxied request, the transport
-// may still read, and the reader is for one goroutine.
-func (r *Request) DiscardBody() {
-	_, isProxied := r.Replacer.Get("http.reverse_proxy.upstream.hostport")
-	if r.body != nil && !isProxied {
-		_, _ = io.CopyN(io.Discard, r.body, maxDiscarded) // an error is no reason to send no page
-	}
 }
 
 // readForwarded reads what a trusted proxy says of the origin that the client addressed.

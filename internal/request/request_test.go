@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -129,45 +131,71 @@ func TestMarkOfTheEndIsCleared(t *testing.T) {
 	}
 }
 
-// TestBodyIsDiscardedAsNetHTTPDoes has requests with a body of 1 MiB, some of which net/http does not discard. Where
-// Caddy has no deadline for bodies, net/http itself decides.
-func TestBodyIsDiscardedAsNetHTTPDoes(t *testing.T) {
-	const limit = 256<<10 + 1
+// upload is a request with a body of 1 MiB.
+type upload struct {
+	length  int64 // Content-Length
+	proto   int
+	closes  bool  // Connection: close
+	isPlain bool  // read_body_idle is off
+	proxied bool  // an upstream was asked
+	read    int64 // bytes that the next handlers have read
+}
+
+// TestBodyIsReadOrItsConnectionEnds has bodies that the next handlers have read in part, to their end or not at all.
+// Where Caddy has no deadline for bodies, net/http itself decides.
+func TestBodyIsReadOrItsConnectionEnds(t *testing.T) {
+	const (
+		size  = 1 << 20
+		limit = 256<<10 + 1
+	)
 	for name, tt := range map[string]struct {
-		length   int64
-		proto    int
-		closes   bool
-		isDuplex bool
-		isPlain  bool // read_body_idle is off
-		proxied  bool
-		want     int
+		upload    upload
+		discarded int64
+		closes    bool
 	}{
-		"a length":          {length: 1 << 20, proto: 1, want: limit},
-		"chunked":           {length: -1, proto: 1, want: limit},
-		"none":              {length: 0, proto: 1},
-		"HTTP/2":            {length: -1, proto: 2},
-		"Connection: close": {length: -1, proto: 1, closes: true},
-		"full duplex":       {length: -1, proto: 1, isDuplex: true},
-		"no deadline":       {length: -1, proto: 1, isPlain: true},
-		"proxied":           {length: -1, proto: 1, proxied: true},
+		"too long":           {upload: upload{length: size, proto: 1}, discarded: limit, closes: true},
+		"too long, chunked":  {upload: upload{length: -1, proto: 1}, discarded: limit, closes: true},
+		"at its limit":       {upload: upload{length: -1, proto: 1, read: size - limit + 1}, discarded: limit - 1},
+		"read":               {upload: upload{length: size, proto: 1, read: size}},
+		"none":               {upload: upload{length: 0, proto: 1}},
+		"HTTP/2":             {upload: upload{length: -1, proto: 2}},
+		"Connection: close":  {upload: upload{length: -1, proto: 1, closes: true}},
+		"no deadline":        {upload: upload{length: -1, proto: 1, isPlain: true}},
+		"proxied":            {upload: upload{length: -1, proto: 1, proxied: true}, closes: true},
+		"proxied in part":    {upload: upload{length: -1, proto: 1, proxied: true, read: size - 1}, closes: true},
+		"proxied to its end": {upload: upload{length: -1, proto: 1, proxied: true, read: size}},
 	} {
-		body := bytes.NewReader(make([]byte, 1<<20))
-		r := httptest.NewRequest("POST", "/", body)
-		r.ContentLength = tt.length
-		r.ProtoMajor = tt.proto
-		r.Close = tt.closes
-		server := &caddyhttp.Server{EnableFullDuplex: tt.isDuplex, ReadIdleTimeout: caddy.Duration(time.Minute)}
-		if tt.isPlain {
-			server.ReadIdleTimeout = -1
+		body := bytes.NewReader(make([]byte, size))
+		from := httptest.NewRequest("POST", "/", body)
+		from.ContentLength = tt.upload.length
+		from.ProtoMajor = tt.upload.proto
+		from.Close = tt.upload.closes
+		replacer := caddy.NewReplacer()
+		ctx := context.WithValue(from.Context(), caddy.ReplacerCtxKey, replacer)
+		if !tt.upload.isPlain {
+			reader := &caddyhttp.IdleTimeoutReader{
+				ReadCloser: from.Body,
+				Ctrl:       http.NewResponseController(httptest.NewRecorder()), // which has no deadlines
+				Logger:     zap.NewNop(),
+			}
+			from.Body = reader
+			ctx = caddyhttp.ContextWithIdleTimeouts(ctx, reader, nil)
 		}
-		ctx := context.WithValue(r.Context(), caddyhttp.ServerCtxKey, server)
-		req := read(r.WithContext(ctx))
-		if tt.proxied {
-			req.Replacer.Set("http.reverse_proxy.upstream.hostport", "a.test:80")
+		r := new(Request)
+		r.Read(from.WithContext(ctx))
+		_, _ = io.CopyN(io.Discard, from.Body, tt.upload.read)
+		if tt.upload.proxied {
+			replacer.Set("http.reverse_proxy.upstream.hostport", "a.test:80")
 		}
-		req.DiscardBody()
-		if got := 1<<20 - body.Len(); got != tt.want {
-			t.Errorf("%s: discarded %d bytes, want %d", name, got, tt.want)
+
+		before := body.Len()
+		w := httptest.NewRecorder()
+		r.EndBody(w)
+		if got := int64(before - body.Len()); got != tt.discarded {
+			t.Errorf("%s: discarded %d bytes, want %d", name, got, tt.discarded)
+		}
+		if closes := w.Header().Get("Connection") == "close"; closes != tt.closes {
+			t.Errorf("%s: the connection ends: %v", name, closes)
 		}
 	}
 }
