@@ -186,19 +186,28 @@ func textsOf(tokens []caddyfile.Token) []string {
 }
 
 // checkQuotes refuses quotes that a Caddyfile does not treat as such: around several words, and single ones around one.
+// Quotes within a Caddyfile's own are part of the value.
 func checkQuotes(option string, args []caddyfile.Token) error {
-	if len(args) == 0 || args[0].Quoted() {
-		return nil // quotes within a Caddyfile's own are part of the value
-	}
+	args = slices.DeleteFunc(slices.Clone(args), caddyfile.Token.Quoted)
+	value := strings.Join(textsOf(args), " ")
 	quotes := "'"
 	if len(args) > 1 {
 		quotes = "'“”„‘’«»" // one word in others may be meant so
 	}
-	value := strings.Join(textsOf(args), " ")
 	text := strings.Trim(value, quotes)
-	if !strings.HasSuffix(value, text) && !strings.HasPrefix(value, text) {
-		return fmt.Errorf("option '%s': the quotes in %s are not those of a Caddyfile; write \"%s\", or use backticks",
-			option, value, text)
+	isQuoted := !strings.HasSuffix(value, text) && !strings.HasPrefix(value, text)
+	written := `"` + text + `"`
+	if option == "template" { // has a format and several paths, of which any may be quoted
+		isQuoted = strings.Contains(" "+value, " '")
+		written = strings.ReplaceAll(value, "'", `"`)
+	}
+	switch {
+	case value != "" && text == "":
+		return fmt.Errorf("option '%s': %s is no value, but quotes that a Caddyfile does not know; "+
+			"write a value in double quotes, or leave the option out", option, value)
+	case isQuoted:
+		return fmt.Errorf("option '%s': the quotes in %s are not those of a Caddyfile; write %s, or use backticks",
+			option, value, written)
 	}
 	return nil
 }
@@ -333,6 +342,9 @@ func (h *Handler) setValue(o *valueOption, args []string) error {
 	case args[0] == "" && o.name != "context_path":
 		// JSON omits an empty value, and only for the root context that means the same
 		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", o.name)
+	}
+	if err := page.CheckNoBody(args[0]); err != nil {
+		return fmt.Errorf("%s: %w", o.name, err)
 	}
 	*o.value = args[0]
 	if !o.placeholders || !strings.Contains(args[0], "{") {

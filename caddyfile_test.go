@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -134,6 +135,29 @@ func wantSameInJSON(t *testing.T, h *Handler) {
 }
 
 // TestMistakesInJSONAreRefused has what a Caddyfile cannot say, or is found only when a config is loaded.
+// TestQuotesThatAreRefusedCanBeMended writes what the error says.
+func TestQuotesThatAreRefusedCanBeMended(t *testing.T) {
+	for _, line := range []string{
+		"message 'There is no page.'",
+		"template '404.html'",
+		"template html '404.html'",
+		"template '404.html' 'my pages/404.html' 404.htm",
+	} {
+		const block = "not_found {\n%s\n}"
+		err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(fmt.Sprintf(block, line)))
+		found := regexp.MustCompile(`the quotes in (.*) are not those of a Caddyfile; write (.*), or`).FindStringSubmatch(fmt.Sprint(err))
+		if found == nil {
+			t.Errorf("%s: got the error %v", line, err)
+			continue
+		}
+		mended := strings.Replace(line, found[1], found[2], 1)
+		err = new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(fmt.Sprintf(block, mended)))
+		if err != nil || strings.Contains(mended, "'") {
+			t.Errorf("%s: %v", mended, err)
+		}
+	}
+}
+
 func TestMistakesInJSONAreRefused(t *testing.T) {
 	for _, tt := range []struct{ config, want string }{
 		{
@@ -151,6 +175,14 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 		{
 			config: `{"template":{"html":["{http.regexp.p.1}/404.html"]}}`,
 			want:   `template: "{http.regexp.p.1}/404.html" begins with what a client or an upstream sends`,
+		},
+		{
+			config: `{"template":{"html":["/srv/{http.request.body}"]}}`,
+			want:   `template: "/srv/{http.request.body}" has {http.request.body}, which may still be on its way`,
+		},
+		{
+			config: `{"base_url":"https://a.test/{http.request.body_base64}"}`,
+			want:   `base_url: "https://a.test/{http.request.body_base64}" has {http.request.body_base64}, which may still be`,
 		},
 		{
 			config: `{"template":{"yaml":["404"]}}`,
