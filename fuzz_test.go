@@ -20,6 +20,7 @@ import (
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/request"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -205,7 +206,7 @@ func checkIn(t testing.TB, mode string) ruleCheck {
 		if without.panic == nil && dryRun.counted != want {
 			t.Errorf("a dry run counts %q, want %q", dryRun.counted, want)
 		}
-		wantPageOrTheirs(t, one, without, request.method == http.MethodHead)
+		wantPageOrTheirs(t, one, without, mode, request.method == http.MethodHead)
 		if t.Failed() {
 			t.Fatalf("%+v, replace %s: %v", request, mode, steps)
 		}
@@ -261,7 +262,7 @@ func FuzzHandler(f *testing.F) {
 // wantPageOrTheirs checks that a response is the page, or the same as without us. The two may differ where the end of
 // the chain is reached, because a status that is no answer is not sent. If nothing else is, the page is. A bug in the
 // handler stays a panic, which loses a response that was held.
-func wantPageOrTheirs(t *testing.T, got, without *recording, isHead bool) {
+func wantPageOrTheirs(t *testing.T, got, without *recording, mode string, isHead bool) {
 	t.Helper()
 	isBug := without.panic != nil && without.panic != http.ErrAbortHandler
 	switch {
@@ -270,7 +271,7 @@ func wantPageOrTheirs(t *testing.T, got, without *recording, isHead bool) {
 			t.Errorf("a bug's panic does not pass on: it ends in the panic %v, want %v", got.panic, without.panic)
 		}
 	case got.cause != "":
-		wantPage(t, got, isHead)
+		wantPage(t, got, mode, isHead)
 	case !without.reachedEnd:
 		wantTheirs(t, got, without)
 	case !without.begun && without.err == nil && without.panic == nil:
@@ -279,7 +280,7 @@ func wantPageOrTheirs(t *testing.T, got, without *recording, isHead bool) {
 }
 
 // wantPage checks that a page is all that is sent, except for what comes before a final response.
-func wantPage(t *testing.T, got *recording, isHead bool) {
+func wantPage(t *testing.T, got *recording, mode string, isHead bool) {
 	t.Helper()
 	body := testcaddy.TextPage(http.MethodGet, ourPage, "")
 	want := http.Header{
@@ -292,6 +293,9 @@ func wantPage(t *testing.T, got *recording, isHead bool) {
 		want["X-Own"] = own
 	}
 	page := &recording{header: want, vary: "Accept"}
+	if got.cause == judge.Response.String() && mode != judge.All { // other clients get the response
+		page.vary = request.WhoAsks
+	}
 	page.sent = []string{fmt.Sprint(http.StatusNotFound, want)}
 	if isHead && len(got.sent) > 0 && got.sent[len(got.sent)-1] == body {
 		t.Error("the page for HEAD has a body")
@@ -313,7 +317,7 @@ func wantPage(t *testing.T, got *recording, isHead bool) {
 // until its first byte: it cannot be hijacked before, and several flushes are one.
 func wantTheirs(t *testing.T, got, without *recording) {
 	t.Helper()
-	if got.vary == "Accept, Sec-Fetch-Mode" {
+	if got.vary == request.WhoAsks {
 		if !strings.Contains(strings.Join(without.sent, ""), "404 map[") {
 			t.Errorf("a response that is no 404 has Vary %q", got.vary)
 		}

@@ -118,6 +118,9 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	x.countPage(cause, &asked, p.URI)
 	rep := h.maker.Represent(&p, x.request.Accept)
 	defer rep.Free()
+	if x.judge.VariesByClient(cause) {
+		rep.Vary = request.WhoAsks
+	}
 
 	var site *page.SiteHeader // what the site had set before a response that is replaced; nil: there is none
 	if x.writer.IsHeld() {

@@ -281,6 +281,36 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 	}
 }
 
+// TestPageThatTakesTheirPlaceVaries has a page in place of a response that other clients get, and pages that everybody
+// gets.
+func TestPageThatTakesTheirPlaceVaries(t *testing.T) {
+	t.Parallel()
+	const byWhoAsks = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
+	for name, tt := range map[string]struct {
+		replace string
+		next    caddyhttp.HandlerFunc
+		want    string
+		wantOne string // with one format
+	}{
+		"pages":           {replace: judge.Pages, next: theirPage, want: byWhoAsks, wantOne: byWhoAsks},
+		"browsers":        {replace: judge.Browsers, next: theirPage, want: byWhoAsks, wantOne: byWhoAsks},
+		"all":             {replace: judge.All, next: theirPage, want: "Accept"},
+		"nothing answers": {next: testcaddy.EndOfChain, want: "Accept"},
+		"an error":        {next: script(stepMissing), want: "Accept"},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r := httptest.NewRequest(method, ourPage, nil)
+			r.Header.Set("Accept", "text/html")
+			res := answer(t, inside(provision(t, &Handler{Replace: tt.replace}), tt.next), r)
+			one := answer(t, inside(provision(t, &Handler{Replace: tt.replace, Formats: []string{"text"}}), tt.next), r)
+			got, gotOne := res.Header.Get("Vary"), one.Header.Get("Vary")
+			if got != tt.want || gotOne != tt.wantOne {
+				t.Errorf("%s, %s: got Vary %q, and with one format %q", method, name, got, gotOne)
+			}
+		}
+	}
+}
+
 // TestVariablesAreNotWrittenOnceTheNextHandlerRuns shows the ID of the request, which Caddy writes to its variables
 // when it is first expanded. reverse_proxy reads them to dial, and a dial may outlive the response.
 func TestVariablesAreNotWrittenOnceTheNextHandlerRuns(t *testing.T) {

@@ -44,6 +44,8 @@ var ofTheirBody = []string{
 	"Incremental", "Link", "MIME-Version", "Memento-Datetime", "No-Vary-Search", "OData-Version", "Preference-Applied",
 	"Repr-Digest", "Server", "Signature-Input", "SourceMap", "TCN", "Unencoded-Digest", "Use-As-Dictionary",
 	"X-Accel-Redirect", "X-LIGHTTPD-Send-File", "X-Reproxy-URL", "X-SourceMap",
+	"Connection-Allowlist", "Document-Isolation-Policy", "Integrity-Policy", "Integrity-Policy-Report-Only",
+	"Permissions-Policy", "Speculation-Rules", "Status", "X-Cascade", "Retry-After",
 }
 
 // TestHeaderOfReplacedResponse replaces a response with fields that describe its body, and with others.
@@ -74,7 +76,7 @@ func TestHeaderOfReplacedResponse(t *testing.T) {
 		"Content-Type":            {"text/plain; charset=utf-8"},
 		"Server":                  {"Caddy"},
 		"Set-Cookie":              {"a=1", "b=2; Secure"},
-		"Vary":                    {"Origin, Cookie, accept-encoding, Accept"},
+		"Vary":                    {"Origin, Cookie, accept-encoding, Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"},
 		"Via":                     {"1.1 Caddy"},
 		"X-Content-Type-Options":  {"nosniff"},
 		"X-Request-Id":            {"7"},

@@ -632,7 +632,7 @@ var recipes = []recipe{
 			{
 				address: "code.example.com/html",
 				accept:  "*/*",
-				want:    missing("text/html", "9000 lacks", "Vary: Accept, Sec-Fetch-Mode"),
+				want:    missing("text/html", "9000 lacks", "Vary: Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"),
 			},
 			{address: "code.example.com/plain", want: missing("text/plain", "9000 lacks")},
 			{address: "code.example.com/empty", want: missing("", "From: 9000").without("HTTP ERROR")},
@@ -808,7 +808,7 @@ var recipes = []recipe{
 			{
 				address: "example.com/html",
 				client:  browser,
-				want:    missing("text/html", "Content-Security-Policy: default-src 'none'; style-src 'sha256-"),
+				want:    missing("text/html", "Content-Security-Policy: default-src 'none'; img-src 'self'; style-src 'sha256-"),
 			},
 			{address: "example.com/ok", want: found("text/html", "Content-Security-Policy: default-src 'self'")},
 			{

@@ -43,6 +43,11 @@ func (o Offers) Choose(field string) int {
 	return best(all)
 }
 
+// Names reports whether an Accept field names a media type, which is in lower case.
+func Names(field, mediaType string) bool {
+	return strings.Contains(strings.ToLower(field), mediaType)
+}
+
 // best returns the index of the offer that is preferred most. An offer that a client nearly names counts where none is
 // acceptable.
 func best(all []preferences) int {

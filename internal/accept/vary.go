@@ -8,15 +8,20 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// AddToVary adds fields of the request to the Vary of a response (RFC 9110, section 12.5.5), unless they are there,
-// or it says that everything varies. Vary becomes one line, because nginx 1.22 as a cache heeds only the last one.
-func AddToVary(header http.Header, fields ...string) {
+// AddToVary adds a list of fields of the request, as in "Accept, Origin", to the Vary of a response (RFC 9110, section
+// 12.5.5), unless they are there, or it says that everything varies. Vary becomes one line, because nginx 1.22 as a cache
+// heeds only the last one.
+func AddToVary(header http.Header, fields string) {
 	vary := header["Vary"]
+	if len(vary) == 0 {
+		header["Vary"] = []string{fields}
+		return
+	}
 	if httpguts.HeaderValuesContainsToken(vary, "*") {
 		return
 	}
 	var missing []string
-	for _, field := range fields {
+	for field := range strings.SplitSeq(fields, ", ") {
 		if !httpguts.HeaderValuesContainsToken(vary, field) {
 			missing = append(missing, field)
 		}

@@ -25,7 +25,7 @@ func TestAddToVary(t *testing.T) {
 		},
 	} {
 		header := http.Header{"Vary": tt.has}
-		AddToVary(header, "Accept", "Sec-Fetch-Mode")
+		AddToVary(header, "Accept, Sec-Fetch-Mode")
 		if got := header["Vary"]; !slices.Equal(got, tt.want) {
 			t.Errorf("%q becomes %q, want %q", tt.has, got, tt.want)
 		}

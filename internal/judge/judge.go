@@ -174,7 +174,7 @@ func (j *Judge) EmptyWrite() response.Verdict { return response.Ignore }
 // Sending implements [response.Rules]. With replace none, no client would get the page.
 func (j *Judge) Sending(header http.Header) {
 	if reasons[j.reason].varies && j.options.Mode != None {
-		accept.AddToVary(header, "Accept", "Sec-Fetch-Mode")
+		accept.AddToVary(header, request.WhoAsks)
 	}
 }
 
@@ -254,6 +254,11 @@ func (j *Judge) Decide(err error, hasAnswered bool) Cause {
 // DecidePage stores that the page is sent, and why.
 func (j *Judge) DecidePage(cause Cause) {
 	j.shared.decide(cause, noReason)
+}
+
+// VariesByClient reports whether a page for a cause takes the place of a response that other clients get.
+func (j *Judge) VariesByClient(cause Cause) bool {
+	return cause == Response && j.options.Mode != All
 }
 
 // ClaimCount reports whether the caller is the first to count the request in the report.

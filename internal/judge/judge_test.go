@@ -338,7 +338,7 @@ func passesWithVary(t *testing.T, res situation, mode, body string) (whys []Reas
 	}
 	want := ""
 	if len(passing) < len(clients) {
-		want = "Accept, Sec-Fetch-Mode"
+		want = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
 	}
 	for _, j := range passing {
 		whys = append(whys, j.Reason())

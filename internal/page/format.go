@@ -79,8 +79,9 @@ var formats = []*format{
 		contentType: "text/html; charset=utf-8",
 		offer:       accept.Offer{Types: []string{"text/html", "application/xhtml+xml"}},
 		source:      sourceOfHTML,
-		policy:      "default-src 'none'; style-src " + styleHash(sourceOfHTML) + "; base-uri 'none'; form-action 'none'",
-		escape:      escapeMarkup, // the built-in page; html/template escapes by itself
+		policy: "default-src 'none'; img-src 'self'; style-src " + styleHash(sourceOfHTML) +
+			"; base-uri 'none'; form-action 'none'", // an image of the site's: its icon
+		escape: escapeMarkup, // the built-in page; html/template escapes by itself
 	},
 	{
 		name:        "markdown",

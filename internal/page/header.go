@@ -8,35 +8,58 @@ import (
 	"github.com/caddy-notfound/notfound/internal/accept"
 )
 
-const policyField = "Content-Security-Policy"
-
-// siteFields are the site's. Where the page replaces a response, they get the values from before the response.
-var siteFields = [...]string{
-	"Content-Language",
-	policyField,
-	"Content-Security-Policy-Report-Only",
-	"Link",
-	"Server",
+// isSites reports whether a field is the site's, and not the application's: where the page replaces a response, it gets
+// the value from before the response. The others are policies of the application's page, and what it loads.
+func isSites(field string) bool {
+	switch http.CanonicalHeaderKey(field) {
+	case "Content-Language", policyField, "Content-Security-Policy-Report-Only", "Link", "Server",
+		"Connection-Allowlist", "Document-Isolation-Policy", "Integrity-Policy", "Integrity-Policy-Report-Only",
+		"Permissions-Policy", "Speculation-Rules":
+		return true
+	}
+	return false
 }
 
+const policyField = "Content-Security-Policy"
+
 // SiteHeader has the fields of the site, each as one line.
-type SiteHeader [len(siteFields)]string
+type SiteHeader struct {
+	server string
+	others []siteField
+	room   [1]siteField // for the others: few sites have more
+}
+
+type siteField struct{ name, line string }
 
 // Read copies the site's fields, because Caddy's header handler changes values in place.
 func (s *SiteHeader) Read(header http.Header) {
-	for i, field := range siteFields {
-		s[i] = strings.Join(header[field], ", ")
+	s.others = s.room[:0]
+	for field, values := range header {
+		line := strings.Join(values, ", ")
+		switch {
+		case line == "" || !isSites(field):
+		case field == "Server":
+			s.server = line
+		default:
+			s.others = append(s.others, siteField{field, line})
+		}
 	}
 }
 
 // restore restores the site's fields. A response without Server gets none: a handler has taken it away.
 func (s *SiteHeader) restore(header http.Header) {
-	for i, field := range siteFields {
-		if s[i] == "" {
+	for field := range header {
+		if isSites(field) && field != "Server" {
 			delete(header, field)
-		} else if field != "Server" || header[field] != nil {
-			header[field] = []string{s[i]}
 		}
+	}
+	for _, field := range s.others {
+		header[field.name] = []string{field.line}
+	}
+	if s.server == "" {
+		delete(header, "Server")
+	} else if header["Server"] != nil {
+		header["Server"] = []string{s.server}
 	}
 }
 
@@ -63,16 +86,18 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 
 	set("Content-Type", r.ContentType)
 	set("Content-Length", strconv.FormatInt(r.content.size, 10))
-	set("X-Content-Type-Options", "nosniff")
+	if !r.isForStyle {
+		set("X-Content-Type-Options", "nosniff")
+	}
 	set("Cache-Control", "no-store")
 	r.hasPolicy = r.policy != "" && len(header[policyField]) == 0
 	if r.hasPolicy {
 		set(policyField, r.policy)
 	}
-	if r.varies && header["Vary"] == nil {
-		set("Vary", "Accept")
-	} else if r.varies {
-		accept.AddToVary(header, "Accept")
+	if r.Vary != "" && header["Vary"] == nil {
+		set("Vary", r.Vary)
+	} else if r.Vary != "" {
+		accept.AddToVary(header, r.Vary)
 	}
 }
 
@@ -96,18 +121,20 @@ func (r *Representation) HidePolicy(header http.Header) {
 //     because such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
 //     and fields that let a client use the body for other requests (RFC 9842; No-Vary-Search)
 //   - framing and forwarding in pieces (RFC 9112; Incremental)
+//   - what became of the request: the status for a FastCGI server, and what Rack's routers and clients do next
 //
 // Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a server in front put a file in its
 // place, browsers follow Refresh and SourceMap, and gRPC clients take a body for messages if there is a Grpc-Status.
 func describesBody(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
 	case "Content-Language", policyField, "Content-Security-Policy-Report-Only":
-		return false // see siteFields
+		return false // see isSites
 	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
 		"Alternates", "Tcn", "Mime-Version", "Odata-Version", "Preference-Applied", "Signature", "Signature-Input",
 		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",
 		"Use-As-Dictionary", "No-Vary-Search",
 		"Trailer", "Transfer-Encoding", "Incremental",
+		"Status", "X-Cascade", "Retry-After",
 		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url":
 		return true
 	}

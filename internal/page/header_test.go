@@ -3,6 +3,7 @@ package page
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,7 +27,8 @@ func TestFieldsOfAnotherBodyGo(t *testing.T) {
 		"Signature", "Signature-Input", "Expires", "Pragma", "Age", "Warning", "CDN-Cache-Control", "Surrogate-Control",
 		"Edge-Control", "Use-As-Dictionary", "No-Vary-Search", "Trailer", "Transfer-Encoding", "Incremental",
 		"X-Accel-Redirect", "X-Accel-Expires", "X-Sendfile", "X-Sendfile-Type", "X-LIGHTTPD-Send-File", "X-Reproxy-URL",
-		"Refresh", "SourceMap", "X-SourceMap", "Grpc-Status", http.TrailerPrefix + "X-Sum",
+		"Refresh", "SourceMap", "X-SourceMap", "Grpc-Status", http.TrailerPrefix + "X-Sum", "Status", "X-Cascade",
+		"Retry-After",
 	} {
 		header := http.Header{http.CanonicalHeaderKey(field): {"theirs"}}
 		setHeader(t, Options{}, header, nil)
@@ -93,6 +95,29 @@ func TestSiteFieldsAreRestored(t *testing.T) {
 	}
 }
 
+// TestPoliciesOfTheApplicationGo has a response that overwrites, adds or removes a field that acts on its own page.
+func TestPoliciesOfTheApplicationGo(t *testing.T) {
+	for _, field := range []string{
+		"Connection-Allowlist", "Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only",
+		"Document-Isolation-Policy", "Integrity-Policy", "Integrity-Policy-Report-Only", "Link", "Permissions-Policy",
+		"Speculation-Rules",
+	} {
+		for name, tt := range map[string]struct{ site, theirs []string }{
+			"overwritten": {[]string{"the site's"}, []string{"theirs"}},
+			"added":       {nil, []string{"theirs"}},
+			"removed":     {[]string{"the site's"}, nil},
+		} {
+			var site SiteHeader
+			site.Read(http.Header{field: tt.site})
+			header := http.Header{field: tt.theirs}
+			setHeader(t, Options{Templates: rows{"html": {tempFile(t, "a page")}}}, header, &site)
+			if got := header[field]; !slices.Equal(got, tt.site) {
+				t.Errorf("%s, %s: got %q, want %q", field, name, got, tt.site)
+			}
+		}
+	}
+}
+
 // TestOnlyTheBuiltInPageHasAPolicy has a site with a Content-Security-Policy, which overrides the page's, and one with
 // a template.
 func TestOnlyTheBuiltInPageHasAPolicy(t *testing.T) {
@@ -104,7 +129,7 @@ func TestOnlyTheBuiltInPageHasAPolicy(t *testing.T) {
 	}
 	header.Del(field)
 	setHeader(t, Options{}, header, nil)
-	if got := header.Get(field); !strings.HasPrefix(got, "default-src 'none'; style-src 'sha256-") {
+	if got := header.Get(field); !strings.HasPrefix(got, "default-src 'none'; img-src 'self'; style-src 'sha256-") {
 		t.Errorf("got the policy %q", got)
 	}
 	header.Del(field)
@@ -145,5 +170,31 @@ func TestHeaderValuesAreNotShared(t *testing.T) {
 	setHeader(t, Options{}, second, nil)
 	if !reflect.DeepEqual(second, want) {
 		t.Errorf("got %v, want %v as before", second, want)
+	}
+}
+
+// TestMissingStylesheetHasNoNosniff has browsers that ask for a stylesheet, and a client that takes one beside a page.
+func TestMissingStylesheetHasNoNosniff(t *testing.T) {
+	m := newMaker(t, Options{})
+	pg := m.Make(ask("GET", "/x.css"), nil)
+	for field, want := range map[string]string{
+		"text/css,*/*;q=0.1":              "",
+		"text/html, text/plain, text/css": "nosniff", // lynx
+		"image/avif,image/webp,*/*;q=0.8": "nosniff",
+		"*/*":                             "nosniff",
+	} {
+		for _, ofSite := range []string{"", "nosniff"} {
+			rep := m.Represent(&pg, field)
+			header := http.Header{}
+			if ofSite != "" {
+				header.Set("X-Content-Type-Options", ofSite)
+			}
+			rep.SetHeader(header, nil)
+			rep.Free()
+			got := header.Get("X-Content-Type-Options")
+			if got != want && got != ofSite {
+				t.Errorf("%s: got %q", field, got)
+			}
+		}
 	}
 }

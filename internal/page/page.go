@@ -238,10 +238,15 @@ type Representation struct {
 	Format      string // its name
 	ContentType string
 
+	Vary string // the fields of a request by which other clients may get something else; empty: none
+
 	content   content
 	policy    string // the Content-Security-Policy that it needs; empty: none
 	hasPolicy bool   // the header has it, and none of the site's
-	varies    bool   // other clients may get another representation
+
+	// A browser asks for a stylesheet. With nosniff, Chromium would hide the status of the page from its console, and from
+	// what drives it.
+	isForStyle bool
 }
 
 // content is what a page consists of: a text, or as much of a file as the size says.
@@ -302,13 +307,16 @@ func buffered(b *bytes.Buffer) content {
 
 // Represent renders a page in the representation that an Accept field asks for: the first file of the row that can be
 // sent, or the built-in page. The caller frees it.
-func (m *Maker) Represent(pg *Page, accept string) Representation {
-	i := m.offers.Choose(accept)
+func (m *Maker) Represent(pg *Page, field string) Representation {
+	i := m.offers.Choose(field)
 	format := m.offered[i]
 	r := Representation{
 		Format:      format.name,
 		ContentType: format.contentType,
-		varies:      len(m.offered) > 1,
+		isForStyle:  accept.Names(field, "text/css") && !accept.Names(field, "text/html"),
+	}
+	if len(m.offered) > 1 {
+		r.Vary = "Accept"
 	}
 	for _, f := range m.rows[i] {
 		var ok bool

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
@@ -56,13 +57,15 @@ func (r *Request) Read(from *http.Request) {
 	}
 
 	// Fetch Metadata Request Headers, section 2: browsers send both fields, and node's fetch sends the mode alone. With
-	// navigate, a service worker passes a navigation on; with no-cors, a link prefetches a page. Both may be shown.
+	// no-cors, a link prefetches a page, which may be shown. A service worker that passes a navigation on sends navigate
+	// in Chromium and WebKit, and same-origin in Firefox, as for a fetch of its own. What tells Firefox's navigation is
+	// Upgrade-Insecure-Requests, which no request has but one that opens a page.
 	mode := from.Header.Get("Sec-Fetch-Mode")
 	dest := from.Header.Get("Sec-Fetch-Dest")
 	isCORS := mode == "cors" || mode == "same-origin"
+	r.Navigates = mode == "navigate" || from.Header.Get("Upgrade-Insecure-Requests") == "1"
 	r.IsFetched = dest == "empty"
-	r.IsScript = isCORS && (dest == "" || r.IsFetched)
-	r.Navigates = mode == "navigate"
+	r.IsScript = isCORS && (dest == "" || r.IsFetched) && !r.Navigates
 }
 
 // readForwarded reads what a trusted proxy says of the origin that the client addressed.
@@ -86,9 +89,13 @@ func forwarded(values []string) string {
 	return strings.TrimSpace(member)
 }
 
+// WhoAsks are the header fields that IsScript and OpensPage read, for Vary. Sec-Fetch-Dest is not among them: what has the
+// mode of a script and another destination, such as a font, shows nobody its 404.
+const WhoAsks = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
+
 // OpensPage reports whether the client is a browser that opens a page, or another client that asks for HTML by name.
 func (r *Request) OpensPage() bool {
-	return r.Navigates || strings.Contains(strings.ToLower(r.Accept), "text/html")
+	return r.Navigates || accept.Names(r.Accept, "text/html")
 }
 
 // Asked returns what the client asked for, before any rewrite. The type is the page's, which makes the address of it.

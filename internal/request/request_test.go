@@ -73,9 +73,10 @@ func TestForwardedFieldsAreChecked(t *testing.T) {
 func TestWhoAsks(t *testing.T) {
 	const html = "text/html,*/*;q=0.8"
 	for name, tt := range map[string]struct {
-		mode   string // Sec-Fetch-Mode
-		dest   string // Sec-Fetch-Dest
-		accept string
+		mode     string // Sec-Fetch-Mode
+		dest     string // Sec-Fetch-Dest
+		upgrades string // Upgrade-Insecure-Requests
+		accept   string
 
 		isScript      bool
 		opensPage     bool
@@ -95,13 +96,23 @@ func TestWhoAsks(t *testing.T) {
 		},
 		"node":                         {mode: "cors", isScript: true},
 		"what a service worker passes": {mode: "navigate", dest: "empty", opensPage: true},
-		"a prefetched page":            {mode: "no-cors", dest: "empty", accept: html, opensPage: true},
-		"a beacon":                     {mode: "no-cors", dest: "empty", followsNoLink: true},
+		"what Firefox's one passes": {
+			mode:      "same-origin",
+			dest:      "empty",
+			upgrades:  "1",
+			accept:    html,
+			opensPage: true,
+		},
+		"a prefetched page": {mode: "no-cors", dest: "empty", accept: html, opensPage: true},
+		"a beacon":          {mode: "no-cors", dest: "empty", followsNoLink: true},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Sec-Fetch-Mode", tt.mode)
 		r.Header.Set("Sec-Fetch-Dest", tt.dest)
 		r.Header.Set("Accept", cmp.Or(tt.accept, "*/*"))
+		if tt.upgrades != "" {
+			r.Header.Set("Upgrade-Insecure-Requests", tt.upgrades)
+		}
 		got := read(r)
 		if got.IsScript != tt.isScript {
 			t.Errorf("%s: is a script: %v", name, got.IsScript)

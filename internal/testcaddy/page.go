@@ -56,7 +56,7 @@ func StylePolicy(t testing.TB, page string) string {
 		t.Fatalf("the page has no style:\n%.2000s", page)
 	}
 	sum := sha256.Sum256([]byte(style[1]))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+	return "default-src 'none'; img-src 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; base-uri 'none'; form-action 'none'"
 }
 
@@ -139,7 +139,7 @@ func fieldsOfLines(t testing.TB, lines string) Fields {
 }
 
 var (
-	block = regexp.MustCompile(`<(p|div|li|footer)>`)
+	block = regexp.MustCompile(`<(p|div|li|footer)( [^>]*)?>`)
 	tag   = regexp.MustCompile(`<[^>]*>`)
 	edge  = regexp.MustCompile(` *\n *`)
 )
