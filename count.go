@@ -9,7 +9,7 @@ import (
 // countPage counts a page in the metric and, with the option report, in the report. The address is the one on the page.
 func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
 	miss := x.miss(asked, address, outcomeOf(cause))
-	x.handler.metric.Inc(&miss)
+	report.CountPage(&miss)
 	isFirst := x.judge.ClaimCount() // also without report: no outer handler counts a request that got this page
 	if isFirst && x.handler.Report {
 		report.Missed.Add(miss)

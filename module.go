@@ -125,7 +125,6 @@ type Handler struct {
 
 	maker  *page.Maker
 	rules  judge.Options
-	metric report.Metric
 	logger *zap.Logger
 }
 
@@ -185,9 +184,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil && isReload() {
 		return fmt.Errorf("template: %w", err)
 	}
-	h.metric, err = report.NewMetric(registry)
-	if err != nil {
-		return fmt.Errorf("registering the counter: %w", err)
+	if err := report.Register(registry); err != nil {
+		h.logger.Warn("the metrics have no caddy_not_found_pages_total", zap.Error(err))
 	}
 	h.Report = h.Report || h.DryRun
 	if h.Report {

@@ -3,9 +3,10 @@ package integration
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,7 @@ http://metrics.test:0 {
 		"http://dry.test/response":   "dry_run",
 		"http://dry.test/passed":     "",
 	}
+	before := pagesCounted(t, s, "http://metrics.test/")
 	for url := range causes {
 		s.Get(t, url)
 	}
@@ -115,22 +117,23 @@ http://metrics.test:0 {
 	s.Get(t, "http://nested.test/x")
 	s.Get(t, "http://base.test/x", "Referer: https://www.base.test/page")
 
-	metrics := s.Get(t, "http://metrics.test/").Content
-	series := regexp.MustCompile(`(?m)^caddy_not_found_pages_total.*$`).FindAllString(metrics, -1)
-	slices.Sort(series)
-	want := []string{
-		`caddy_not_found_pages_total{cause="error",link="none"} 2`,
-		`caddy_not_found_pages_total{cause="error",link="other"} 1`,
-		`caddy_not_found_pages_total{cause="error",link="own"} 0`,
-		`caddy_not_found_pages_total{cause="response",link="none"} 3`,
-		`caddy_not_found_pages_total{cause="response",link="other"} 0`,
-		`caddy_not_found_pages_total{cause="response",link="own"} 0`,
-		`caddy_not_found_pages_total{cause="unanswered",link="none"} 2`,
-		`caddy_not_found_pages_total{cause="unanswered",link="other"} 0`,
-		`caddy_not_found_pages_total{cause="unanswered",link="own"} 2`,
+	counted := pagesCounted(t, s, "http://metrics.test/")
+	for series := range counted {
+		counted[series] -= before[series]
 	}
-	if !slices.Equal(series, want) {
-		t.Errorf("got\n%q\nwant\n%q", series, want)
+	want := map[string]int{
+		`{cause="error",link="none"}`:       2,
+		`{cause="error",link="other"}`:      1,
+		`{cause="error",link="own"}`:        0,
+		`{cause="response",link="none"}`:    3,
+		`{cause="response",link="other"}`:   0,
+		`{cause="response",link="own"}`:     0,
+		`{cause="unanswered",link="none"}`:  2,
+		`{cause="unanswered",link="other"}`: 0,
+		`{cause="unanswered",link="own"}`:   2,
+	}
+	if !maps.Equal(counted, want) {
+		t.Errorf("got\n%v\nwant\n%v", counted, want)
 	}
 
 	entries := s.Logs.WaitFor(t, "handled request", 15)
@@ -157,6 +160,35 @@ http://metrics.test:0 {
 	})
 	if len(loud) > 0 {
 		t.Errorf("got %v", loud)
+	}
+}
+
+// pagesCounted returns the counts of pages by their labels, which go on as long as the process runs.
+func pagesCounted(t *testing.T, s *testcaddy.Server, metrics string) map[string]int {
+	t.Helper()
+	counts := make(map[string]int)
+	series := regexp.MustCompile(`(?m)^caddy_not_found_pages_total(.*) (.*)$`)
+	for _, match := range series.FindAllStringSubmatch(s.Get(t, metrics).Content, -1) {
+		count, err := strconv.Atoi(match[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[match[1]] = count
+	}
+	return counts
+}
+
+// TestCountOfPagesOutlastsAReload has a page before a reload, and one after it.
+func TestCountOfPagesOutlastsAReload(t *testing.T) {
+	const sites = "http://a.test:0 {\nnot_found {\nfooter %s\n}\nmetrics /metrics\n}"
+	s := testcaddy.Start(t, fmt.Sprintf(sites, "one"))
+	const series = `{cause="unanswered",link="none"}`
+	before := pagesCounted(t, s, "http://a.test/metrics")[series]
+	s.Get(t, "http://a.test/x")
+	s.Reload(t, testcaddy.Adapt(t, testcaddy.Caddyfile(fmt.Sprintf(sites, "two"))))
+	s.Get(t, "http://a.test/x")
+	if got := pagesCounted(t, s, "http://a.test/metrics")[series]; got != before+2 {
+		t.Errorf("%d pages are counted, want 2", got-before)
 	}
 }
 

@@ -6,43 +6,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metric counts pages by cause and by link. Its labels have fixed values, so no client can add a time series. All
-// series exist from the start, so a rate sees the first page.
-type Metric struct {
-	pages map[labels]prometheus.Counter
-}
+// pages counts pages by cause and by link, of all configs that this process has run, as [Missed] does: a reload begins
+// nothing anew. Its labels have fixed values, so no client can add a time series. All series exist from the start, so a
+// rate sees the first page.
+var pages = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Namespace: "caddy",
+	Subsystem: "not_found",
+	Name:      "pages_total",
+	Help:      "Number of 404 pages written, by cause and by the kind of link that led to the address.",
+}, []string{"cause", "link"})
 
-// labels are those of a time series.
-type labels struct {
-	cause Outcome
-	link  Link
-}
-
-// NewMetric registers caddy_not_found_pages_total, unless another handler of the same config has.
-func NewMetric(registry *prometheus.Registry) (m Metric, err error) {
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "caddy",
-		Subsystem: "not_found",
-		Name:      "pages_total",
-		Help:      "Number of 404 pages written, by cause and by the kind of link that led to the address.",
-	}, []string{"cause", "link"})
-
-	err = registry.Register(vec)
-	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		vec = registered.ExistingCollector.(*prometheus.CounterVec)
-	} else if err != nil {
-		return m, err
-	}
-	m.pages = make(map[labels]prometheus.Counter)
+var pagesBy = func() (counters [NumCauses][NumLinks]prometheus.Counter) {
 	for cause := range NumCauses {
 		for link := range NumLinks {
-			m.pages[labels{cause, link}] = vec.WithLabelValues(cause.String(), link.String())
+			counters[cause][link] = pages.WithLabelValues(cause.String(), link.String())
 		}
 	}
-	return m, nil
+	return counters
+}()
+
+// Register has a config's metrics show caddy_not_found_pages_total.
+func Register(registry *prometheus.Registry) error {
+	err := registry.Register(pages)
+	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return nil // by another handler of the config
+	}
+	return err
 }
 
-// Inc counts a page.
-func (m *Metric) Inc(miss *Miss) {
-	m.pages[labels{miss.Outcome, miss.Link}].Inc()
-}
+// CountPage counts a page in caddy_not_found_pages_total.
+func CountPage(miss *Miss) { pagesBy[miss.Outcome][miss.Link].Inc() }
