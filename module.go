@@ -82,9 +82,10 @@ type Handler struct {
 
 	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without a Content-Type,
 	// or with HTML, XHTML or plain text, because people look at them; JSON, images and the like pass, and so does
-	// everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors` or `same-origin`). A body that begins
-	// with `{` passes as JSON, whatever its type, unless the client opens a page, that is, names text/html in Accept or
-	// sends `Sec-Fetch-Mode: navigate`. `browsers`: the same, but only for clients that open a page. `all`: every one.
+	// everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors` or `same-origin`, without
+	// `Upgrade-Insecure-Requests: 1`). A body that begins with `{` passes as JSON, whatever its type, unless the client
+	// opens a page, that is, names text/html in Accept, or sends `Sec-Fetch-Mode: navigate` or
+	// `Upgrade-Insecure-Requests: 1`. `browsers`: the same, but only for clients that open a page. `all`: every one.
 	// `none`: none. Unanswered requests and 404 errors get the page in every mode. Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
