@@ -1,10 +1,24 @@
 package notfound
 
 import (
+	"net/http"
+
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
 )
+
+// lead is what led a client to an address, for the metric and the report. It is read on entry, because a next handler
+// may change the request.
+type lead struct {
+	referer   string
+	isFetched bool // by a script or as a download, and not as a part of a page
+}
+
+func (l *lead) read(header http.Header) {
+	l.referer = header.Get("Referer")
+	l.isFetched = header.Get("Sec-Fetch-Dest") == "empty"
+}
 
 // countPage counts a page in the metric and, with the option report, in the report. The address is the one on the page.
 func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
@@ -22,23 +36,23 @@ func (x *exchange) countPassed() {
 	switch {
 	case !reason.Passes():
 	case reason.IsReplaceNone():
-		x.report(report.OutcomeReplaceable)
+		x.countNoPage(report.OutcomeReplaceable)
 	default:
-		x.report(report.OutcomePassed)
+		x.countNoPage(report.OutcomePassed)
 	}
 }
 
 // countDryRun counts what the page would have been for.
 func (x *exchange) countDryRun(cause judge.Cause) {
 	if cause == judge.Response {
-		x.report(report.OutcomeReplaceable)
+		x.countNoPage(report.OutcomeReplaceable)
 		return
 	}
-	x.report(outcomeOf(cause))
+	x.countNoPage(outcomeOf(cause))
 }
 
-// report counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
-func (x *exchange) report(outcome report.Outcome) {
+// countNoPage counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
+func (x *exchange) countNoPage(outcome report.Outcome) {
 	if !x.handler.Report || !x.judge.ClaimCount() {
 		return
 	}
@@ -46,19 +60,16 @@ func (x *exchange) report(outcome report.Outcome) {
 	report.Missed.Add(x.miss(&asked, address, outcome))
 }
 
-// miss describes a request for a missing address.
+// miss describes a request for a missing address. What a program fetched is no link, whatever its Referer.
 func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcome) report.Miss {
-	opensPage := x.request.OpensPage()
-	isFetched := x.request.IsFetched && !opensPage // a script that loads pages, as htmx does, asks for HTML
-	missing := report.Request{
-		Address:   address,
-		Authority: asked.Authority,
-		Method:    asked.Method,
-		Referer:   x.request.Referer,
-		HasNoLink: x.judge.IsForProgram() || isFetched,
-		OpensPage: opensPage,
+	miss := report.NewMiss(address, asked.Authority, asked.Method, x.lead.referer)
+	miss.Outcome = outcome
+	miss.OpensPage = x.request.OpensPage()
+	isFetched := x.lead.isFetched && !miss.OpensPage // a script that loads pages, as htmx does, asks for HTML
+	if isFetched || x.judge.IsForProgram() {
+		miss.Link = report.NoLink
 	}
-	return missing.Miss(outcome)
+	return miss
 }
 
 // outcomeOf returns what a page counts as.

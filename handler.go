@@ -52,6 +52,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 type exchange struct {
 	handler *Handler
 	request request.Request
+	lead    lead
 	judge   judge.Judge
 	writer  response.Writer
 	site    page.SiteHeader // on entry
@@ -61,6 +62,7 @@ type exchange struct {
 func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) bool {
 	x.handler = h
 	x.request.Read(r)
+	x.lead.read(r.Header)
 	if h.URI != "" { // before a rewrite changes the query that it may come in
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
 	}

@@ -176,15 +176,3 @@ func TestReportCountsARequestOnce(t *testing.T) {
 		})
 	}
 }
-
-// TestLinkThatAScriptFollowsIsALink has htmx fetch what a link names: it asks for HTML by name, to show it.
-func TestLinkThatAScriptFollowsIsALink(t *testing.T) {
-	s := startReporting(t, "http://a.test:0 {\nnot_found {\nreport\n}\n}")
-	const link = "Referer: http://a.test/"
-	s.miss(t, "GET", "a.test/htmx", link, "Sec-Fetch-Mode: same-origin", "Sec-Fetch-Dest: empty", "Accept: text/html, */*")
-	s.miss(t, "GET", "a.test/data", link, "Sec-Fetch-Mode: same-origin", "Sec-Fetch-Dest: empty", "Accept: */*")
-	const want = "own a.test/htmx: unanswered; on http://a.test/\nnone a.test/data: unanswered; on http://a.test/\n"
-	if got := s.report(t); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}

@@ -7,35 +7,23 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// Request is a request for a missing address.
-type Request struct {
-	Address   string // as on the page
-	Authority string // which the client addressed; the address may begin with another one
-	Method    string
-	Referer   string // as the client sent it
-	HasNoLink bool   // whatever its Referer: a program made it
-	OpensPage bool   // as a browser does
-}
-
-// Miss describes what is counted of a request: what led to the address, and what became of the request.
-func (r *Request) Miss(outcome Outcome) Miss {
-	_, host, target, ok := uri.Split(r.Address)
+// NewMiss describes a request for a missing address. The address is the one on the page, and may begin with another
+// authority than the client addressed. Method and Referer are as the client sent them.
+func NewMiss(address, authority, method, referer string) Miss {
+	_, host, target, ok := uri.Split(address)
 	if !ok { // as in urn:x
-		target = r.Address
+		target = address
 	}
 	m := Miss{
-		Host:      host,
-		Path:      target,
-		Referer:   r.Referer,
-		Link:      linkOf(r.Referer, host, target, r.Authority),
-		Outcome:   outcome,
-		OpensPage: r.OpensPage,
+		Host: host,
+		Path: target,
+		Link: linkOf(referer, host, target, authority),
 	}
-	if m.Link == NoLink {
-		m.Referer = ""
+	if m.Link != NoLink {
+		m.Referer = referer
 	}
 	isIcon := target == "/favicon.ico" // browsers request it on their own
-	if r.HasNoLink || isIcon || !isOfLink(r.Method) {
+	if isIcon || !isOfLink(method) {
 		m.Link = NoLink
 	}
 	return m

@@ -5,17 +5,16 @@ import (
 	"testing"
 )
 
-// wantLink checks what a GET request counts as. The Referer is kept if it is a link.
-func wantLink(t *testing.T, r Request, want Link) {
+// wantLink checks what a GET request for an address counts as. The Referer is kept if it is a link.
+func wantLink(t *testing.T, referer, address string, want Link) {
 	t.Helper()
-	r.Method = "GET"
-	kept := r.Referer
+	kept := referer
 	if want == NoLink {
 		kept = ""
 	}
-	m := r.Miss(OutcomePassed)
+	m := NewMiss(address, "", "GET", referer)
 	if m.Link != want || m.Referer != kept {
-		t.Errorf("%+v: got %s and the Referer %q, want %s and %q", r, m.Link, m.Referer, want, kept)
+		t.Errorf("%s from %s: got %s and the Referer %q, want %s and %q", address, referer, m.Link, m.Referer, want, kept)
 	}
 }
 
@@ -29,7 +28,7 @@ func TestLinkIsOwnIfTheRefererHasTheHost(t *testing.T) {
 		"http://[2001:DB8::1]:80/blog": "http://[2001:db8::1]/x",
 		"http://a.test/x":              "http://a.test/x?y",
 	} {
-		wantLink(t, Request{Referer: referer, Address: address}, OwnLink)
+		wantLink(t, referer, address, OwnLink)
 	}
 	for referer, address := range map[string]string{
 		"http://a.test:8080/blog":    "http://a.test/x",
@@ -39,7 +38,7 @@ func TestLinkIsOwnIfTheRefererHasTheHost(t *testing.T) {
 		"http://[::80]/blog":         "http://[::]/x",
 		"http://a.test/blog":         "urn:a.test",
 	} {
-		wantLink(t, Request{Referer: referer, Address: address}, OtherLink)
+		wantLink(t, referer, address, OtherLink)
 	}
 }
 
@@ -53,7 +52,7 @@ func TestRefererThatIsTheAddressIsNoLink(t *testing.T) {
 		"http://a.test/":                "http://a.test", // as OPTIONS * has it
 		"http://a.test/x?y":             "http://a.test/x?y",
 	} {
-		wantLink(t, Request{Referer: referer, Address: address}, NoLink)
+		wantLink(t, referer, address, NoLink)
 	}
 }
 
@@ -64,8 +63,9 @@ func TestAddressedHostIsOneOfTheSite(t *testing.T) {
 		"http://c.test/blog":     OtherLink,
 		"http://a.test/x":        NoLink,
 	} {
-		r := Request{Referer: referer, Address: "https://www.example.com/x", Authority: "A.TEST"}
-		wantLink(t, r, want)
+		if got := NewMiss("https://www.example.com/x", "A.TEST", "GET", referer).Link; got != want {
+			t.Errorf("%s: got %s, want %s", referer, got, want)
+		}
 	}
 }
 
@@ -73,35 +73,26 @@ func TestAddressedHostIsOneOfTheSite(t *testing.T) {
 func TestWhatNobodyFollowedIsNoLink(t *testing.T) {
 	const referer = "https://a.test/blog"
 	for _, tt := range []struct {
-		method    string
-		target    string
-		hasNoLink bool
-		want      Link
+		method string
+		target string
+		want   Link
 	}{
 		{method: "GET", target: "/x?y", want: OwnLink},
 		{method: "POST", target: "/x", want: OwnLink},
 		{method: "HEAD", target: "/x", want: OwnLink},
 		{method: "PROPFIND", target: "/x", want: NoLink},
-		{method: "GET", target: "/x", hasNoLink: true, want: NoLink},
 		{method: "GET", target: "/favicon.ico", want: NoLink}, // which browsers request on their own
 		{method: "GET", target: "/favicon.ico?v=2", want: OwnLink},
 		{method: "GET", target: "/blog/favicon.ico", want: OwnLink},
 	} {
-		r := Request{
-			Address:   "https://a.test" + tt.target,
-			Method:    tt.method,
-			Referer:   referer,
-			HasNoLink: tt.hasNoLink,
-		}
 		want := Miss{
 			Host:    "a.test",
 			Path:    tt.target,
 			Referer: referer,
 			Link:    tt.want,
-			Outcome: OutcomeError,
 		}
-		if got := r.Miss(OutcomeError); got != want {
-			t.Errorf("%+v: got %+v, want %+v", r, got, want)
+		if got := NewMiss("https://a.test"+tt.target, "a.test", tt.method, referer); got != want {
+			t.Errorf("%s: got %+v, want %+v", tt.method, got, want)
 		}
 	}
 }
@@ -125,7 +116,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		full + long:                        full + "x",
 		fullHost + "/x":                    fullHost,
 	} {
-		wantLink(t, Request{Referer: referer, Address: "http://a.test/x"}, OtherLink)
+		wantLink(t, referer, "http://a.test/x", OtherLink)
 		got := string(appendLink(nil, referer))
 		if got != want {
 			t.Errorf("got %.400q, want %q", got, want)
@@ -140,7 +131,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		"https://me:se/cret@b.test/",
 		fullHost + "x/x",
 	} {
-		wantLink(t, Request{Referer: referer, Address: "http://a.test/x"}, NoLink)
+		wantLink(t, referer, "http://a.test/x", NoLink)
 		got := appendLink(nil, referer)
 		if got != nil {
 			t.Errorf("got the link %q", got)
@@ -163,8 +154,7 @@ func TestOfAnAddressTheHostAndThePathAreKept(t *testing.T) {
 		"http://a.test/" + almost + "%41":         "a.test /" + almost,
 		"http://" + long + "/x":                   long[:maxKey-1] + " ",
 	} {
-		r := Request{Address: address}
-		m := r.Miss(OutcomePassed)
+		m := NewMiss(address, "a.test", "GET", "")
 		got := string(appendKey(nil, m.Host, m.Path))
 		if got != want {
 			t.Errorf("%q: got %q, want %q", address, got, want)

@@ -22,13 +22,11 @@ type Request struct {
 	Replacer     *caddy.Replacer
 	HandledError error // the error that an error route handles; nil: the request is in no error route
 
-	URI     string // what the option uri says, which is set by the handler; empty: nothing
-	Method  string
-	Accept  string
-	Referer string
+	URI    string // what the option uri says, which is set by the handler; empty: nothing
+	Method string
+	Accept string
 
 	IsScript  bool // fetch or XMLHttpRequest, whose response nobody sees but the script
-	IsFetched bool // by a script or as a download, and not as a part of a page
 	Navigates bool // a page is opened, by a navigation that may pass through a service worker
 
 	ctx       context.Context
@@ -48,7 +46,6 @@ func (r *Request) Read(from *http.Request) {
 
 	r.Method = from.Method
 	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
-	r.Referer = from.Header.Get("Referer")
 	r.authority = from.Host
 	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 && !from.Close // others have a stream for each request
 	r.isHTTPS = from.TLS != nil
@@ -64,8 +61,7 @@ func (r *Request) Read(from *http.Request) {
 	dest := from.Header.Get("Sec-Fetch-Dest")
 	isCORS := mode == "cors" || mode == "same-origin"
 	r.Navigates = mode == "navigate" || from.Header.Get("Upgrade-Insecure-Requests") == "1"
-	r.IsFetched = dest == "empty"
-	r.IsScript = isCORS && (dest == "" || r.IsFetched) && !r.Navigates
+	r.IsScript = isCORS && (dest == "" || dest == "empty") && !r.Navigates
 }
 
 // readForwarded reads what a trusted proxy says of the origin that the client addressed.

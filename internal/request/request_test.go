@@ -78,15 +78,14 @@ func TestWhoAsks(t *testing.T) {
 		upgrades string // Upgrade-Insecure-Requests
 		accept   string
 
-		isScript      bool
-		opensPage     bool
-		followsNoLink bool
+		isScript  bool
+		opensPage bool
 	}{
 		"curl":                       {},
 		"a browser, over plain HTTP": {accept: html, opensPage: true},
 		"a script element":           {mode: "cors", dest: "script"},
-		"fetch":                      {mode: "cors", dest: "empty", isScript: true, followsNoLink: true},
-		"fetch of the same origin":   {mode: "same-origin", dest: "empty", isScript: true, followsNoLink: true},
+		"fetch":                      {mode: "cors", dest: "empty", isScript: true},
+		"fetch of the same origin":   {mode: "same-origin", dest: "empty", isScript: true},
 		"fetch of a fragment": {
 			mode:      "cors",
 			dest:      "empty",
@@ -104,7 +103,7 @@ func TestWhoAsks(t *testing.T) {
 			opensPage: true,
 		},
 		"a prefetched page": {mode: "no-cors", dest: "empty", accept: html, opensPage: true},
-		"a beacon":          {mode: "no-cors", dest: "empty", followsNoLink: true},
+		"a beacon":          {mode: "no-cors", dest: "empty"},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Sec-Fetch-Mode", tt.mode)
@@ -119,9 +118,6 @@ func TestWhoAsks(t *testing.T) {
 		}
 		if got.OpensPage() != tt.opensPage {
 			t.Errorf("%s: opens a page: %v", name, got.OpensPage())
-		}
-		if followsNoLink := got.IsFetched && !got.OpensPage(); followsNoLink != tt.followsNoLink {
-			t.Errorf("%s: follows no link: %v", name, followsNoLink)
 		}
 	}
 }

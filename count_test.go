@@ -1,0 +1,39 @@
+package notfound
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestWhatAProgramFetchesIsNoLink sends a Referer of the same host with every request. A script that asks for HTML by
+// name follows a link, and shows what it gets.
+func TestWhatAProgramFetchesIsNoLink(t *testing.T) {
+	const html = "text/html, */*"
+	h := provision(t, &Handler{Report: true})
+	for name, tt := range map[string]struct {
+		accept string
+		mode   string // Sec-Fetch-Mode
+		dest   string // Sec-Fetch-Dest
+		want   report.Link
+	}{
+		"a navigation":      {accept: html, mode: "navigate", dest: "document", want: report.OwnLink},
+		"a prefetched page": {accept: html, mode: "no-cors", dest: "empty", want: report.OwnLink},
+		"htmx":              {accept: html, mode: "same-origin", dest: "empty", want: report.OwnLink},
+		"fetch":             {mode: "same-origin", dest: "empty", want: report.NoLink},
+		"a beacon":          {mode: "no-cors", dest: "empty", want: report.NoLink},
+		"a missing image":   {mode: "no-cors", dest: "image", want: report.OwnLink},
+	} {
+		r := get()
+		r.Header = http.Header{"Accept": {tt.accept}, "Sec-Fetch-Mode": {tt.mode}, "Sec-Fetch-Dest": {tt.dest}}
+		r.Header.Set("Referer", "http://a.test/blog")
+		report.Missed.Take()
+		answer(t, inside(h, testcaddy.EndOfChain), r)
+		counted, _ := report.Missed.Snapshot()
+		if len(counted.Addresses) != 1 || counted.Addresses[0].Link != tt.want {
+			t.Errorf("%s: got the addresses %+v, want one of the link %s", name, counted.Addresses, tt.want)
+		}
+	}
+}
