@@ -99,10 +99,11 @@ const (
 )
 
 // groupOf returns the name of a directive's block. Of the handlers with this name, only the first that matches takes
-// effect. Caddy's own route groups would do the same, but Caddy merges the routes of a group that have the same matcher,
-// so a directive from a snippet would take effect in place of the site's own. They also silence a named route that is
-// invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified by its BlockState map, which each
-// nested block has as a copy of its own. All sites have the State as theirs, and so one name: a request is for one site.
+// effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of a
+// group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They also
+// silence a named route that is invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified by its
+// BlockState map, which each nested block has as a copy of its own. All sites have the State as theirs, and so one name: a
+// request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	address := reflect.ValueOf(h.BlockState).Pointer()

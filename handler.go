@@ -23,6 +23,9 @@ import (
 //	a 404 response that is a page               the page in its place
 //	anything else                               passes through
 //
+// Caddy alone sends an empty 200 at the end of the chain (caddyserver/caddy#4026, #4633, #5182), and its handle_errors
+// never sees the 404 of an upstream (#1447, #1897, #4382).
+//
 // A handler that returns without writing has answered, too: net/http makes an empty 200 of it. Only at the end of the
 // chain does Caddy set the variable `unhandled`, which tells the two apart. In the error routes of a 404, the page is
 // also for the end of the route and for any other error; in those of another error, its status stands. Package judge has
@@ -161,7 +164,7 @@ func (x *exchange) setHeader(rep *page.Representation, site *page.SiteHeader) ht
 	deferred.Do(header, http.StatusNotFound)
 	rep.SetHeader(header, nil)
 	deferred.DoForStatus(header, http.StatusNotFound)
-	return deferred.Below(http.StatusNotFound)
+	return deferred.Begin(http.StatusNotFound)
 }
 
 // logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.

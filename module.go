@@ -1,13 +1,15 @@
 // Package notfound is a Caddy HTTP handler that answers when nothing else does, with one 404 page for every unknown
 // address.
 //
-// A request goes through the code in two ways:
+// A request goes through the code in one of these ways:
 //
-//   - Nothing answers. The next handler writes nothing. [judge.Judge.Decide] finds the cause, and exchange.answer sends
-//     the page.
+//   - Nothing answers, or a handler returns an error with status 404. The next handler writes nothing.
+//     [judge.Judge.Decide] finds the cause, and exchange.answer sends the page.
 //   - An upstream sends a 404. reverse_proxy calls [response.Writer.WriteHeader], which asks [judge.Judge.Status]. If the
 //     response is held, [response.Writer.Write] drains it, unless [judge.Judge.Body] sees that it is JSON. Then
 //     exchange.answer sends the page.
+//   - Anything else comes, such as a 200. [response.Writer] sends it as it comes.
+//   - A handler of the same group is already running. [Handler.ServeHTTP] calls the next one, and does nothing else.
 //
 // In a dry run, [judge.DryRun] takes the judge's place, and everything passes. CONTRIBUTING.md has a map of the code.
 package notfound

@@ -19,8 +19,9 @@ import (
 //
 // parseCaddyfile and groupOf rely on how Caddy sorts and merges the routes of a block, and on each block's own state:
 // TestAdapt fails without that. isReload relies on what Caddy says of the running config: TestReloadWithTemplates fails
-// without that. DeferredAround relies on two fields of the header handler's writer: TestPageHoldsAgainstADeferredHeader
-// fails without them.
+// without that. Request.EndBody relies on what Caddy's reader of a body says at its end:
+// TestUploadThatEndsKeepsItsConnection fails without that. DeferredAround relies on two fields of the header handler's
+// writer: TestPageHoldsAgainstADeferredHeader fails without them.
 func TestWhatCaddyDoes(t *testing.T) {
 	app := testcaddy.Backend(t, emptyOrBroken)
 	const intercept = "intercept {\n@gone status 410\nhandle_response @gone {\n"

@@ -43,7 +43,7 @@ func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) 
 	return j.shared.enter(j)
 }
 
-// Begin starts the decision anew, before the next handler runs.
+// Begin starts the decision anew, before the next handler runs. Another not_found may have decided before this one.
 func (j *Judge) Begin() { j.shared.begin() }
 
 // Leave ends the request at the handler, whose next handler has returned.

@@ -69,7 +69,8 @@ func (s *shared) enter(j *Judge) bool {
 	return true
 }
 
-// begin starts the decision anew.
+// begin starts the decision anew: an error route runs after the chain of the site, in which a handler may have decided,
+// and one not_found may follow another in a chain.
 func (s *shared) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ type Asked struct {
 }
 
 // ExpandURI expands the option uri, for Asked.
-func (m *Maker) ExpandURI(placeholders Placeholders) string { return m.uri.of(placeholders) }
+func (m *Maker) ExpandURI(placeholders Placeholders) string { return m.uri.expand(placeholders) }
 
 // URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one.
 // What is valid in it stays as it was sent; the rest is percent-encoded.
@@ -32,7 +32,7 @@ func (m *Maker) URI(asked *Asked, placeholders Placeholders) string {
 	}
 	scheme, target = uri.EncodeTarget(scheme), uri.EncodeTarget(target)
 	separator := "://"
-	switch baseURL := m.baseURL.of(placeholders); {
+	switch baseURL := m.baseURL.expand(placeholders); {
 	case baseURL != "":
 		scheme, separator, authority = "", "", baseURL
 	case authority != "":

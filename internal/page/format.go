@@ -241,8 +241,8 @@ func styleHash(source string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// of returns a text escaped.
-func (e escaper) of(s string) string {
+// escaped returns a text escaped.
+func (e escaper) escaped(s string) string {
 	var b bytes.Buffer
 	e(&b, s)
 	return b.String()

@@ -23,8 +23,8 @@ func newText(value string, clean func(string) string) text {
 	return text{value: clean(value)}
 }
 
-// of returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded again.
-func (t text) of(placeholders Placeholders) string {
+// expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded again.
+func (t text) expand(placeholders Placeholders) string {
 	if t.clean == nil {
 		return t.value
 	}

@@ -85,7 +85,7 @@ func (pg Page) Placeholder(name string) string {
 	if !pg.escaped.breaks {
 		value = cleanLine(value)
 	}
-	return pg.escaped.escape.of(value)
+	return pg.escaped.escape.escaped(value)
 }
 
 // with returns the page with other texts and another address.
@@ -209,14 +209,14 @@ var headingStart = fmt.Sprintf("HTTP ERROR %d ", http.StatusNotFound)
 
 // heading returns the heading for a method, with the message.
 func (m *Maker) heading(method string, placeholders Placeholders) string {
-	if message := m.message.of(placeholders); message != "" {
+	if message := m.message.expand(placeholders); message != "" {
 		return headingStart + message
 	}
 	if method == http.MethodHead {
 		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
 	}
 	// missing.html for every unknown address: the message speaks for the application
-	missing := m.contextPath.of(placeholders) + "/missing.html"
+	missing := m.contextPath.expand(placeholders) + "/missing.html"
 	return headingStart + "No endpoint " + uri.Encode(method, &tokenBytes) + " " + missing + "."
 }
 
@@ -228,7 +228,7 @@ func (m *Maker) Make(asked *Asked, placeholders Placeholders) Page {
 		URI:          m.URI(asked, placeholders),
 		Status:       http.StatusNotFound,
 		Message:      heading[len(headingStart):],
-		Footer:       cmp.Or(m.footer.of(placeholders), m.server),
+		Footer:       cmp.Or(m.footer.expand(placeholders), m.server),
 		placeholders: placeholders,
 	}
 }

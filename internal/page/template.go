@@ -85,7 +85,7 @@ func (v *keptPage) content(f *format, pg Page) (content, error) {
 // execute renders a page, which is not validated yet.
 func (v *keptPage) execute(body *bytes.Buffer, f *format, pg Page) error {
 	if f.name != "html" {
-		pg = pg.with(f.escape.of, f.escapeURI.of)
+		pg = pg.with(f.escape.escaped, f.escapeURI.escaped)
 		pg.escaped = f
 	}
 	return v.template.Execute(body, pg)

@@ -58,7 +58,7 @@ func TestMillionAddressesCostLittleMemory(t *testing.T) {
 
 	r, _ := c.Snapshot()
 	for link := range NumLinks {
-		total := r.Links.of(link)
+		total := r.Links.total(link)
 		addresses := len(r.paths(Link(link)))
 		if total.Count != million || total.Floor != million/capacity || addresses != capacity {
 			t.Errorf("%s: got %+v and %d addresses", Link(link), *total, addresses)

@@ -182,7 +182,7 @@ func (t *table) addTo(r *Report, link Link) {
 	if len(t.counts) == r.Capacity {
 		t.Floor = slices.Min(t.counts)
 	}
-	*r.Links.of(link) = t.Total
+	*r.Links.total(link) = t.Total
 	for i, s := range t.slots {
 		host, path, _ := strings.Cut(s.key, " ")
 		r.Addresses = append(r.Addresses, Address{

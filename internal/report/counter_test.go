@@ -38,7 +38,7 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 			}
 			c.Add(m)
 			counts[m.Link][m.Path]++
-			total := totals.of(m.Link)
+			total := totals.total(m.Link)
 			total.Count++
 			total.Outcomes.add(m.Outcome)
 			if m.OpensPage {
@@ -48,8 +48,8 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 
 		r, _ := c.Snapshot()
 		for link := range NumLinks {
-			total := r.Links.of(link)
-			want := totals.of(link)
+			total := r.Links.total(link)
+			want := totals.total(link)
 			want.Floor = total.Floor
 			if *total != *want {
 				t.Errorf("%s: got the total %+v, want %+v", Link(link), total, want)
@@ -83,7 +83,7 @@ func checkBounds(t *testing.T, r Report, link Link, counts map[string]uint64) {
 	if len(reported) > r.Capacity {
 		t.Errorf("%s has %d addresses, but room for only %d", link, len(reported), r.Capacity)
 	}
-	total := r.Links.of(link)
+	total := r.Links.total(link)
 	most := min(total.Floor, total.Count/uint64(r.Capacity))
 	for path, n := range counts {
 		if n > most && !reported[path] {
@@ -162,7 +162,7 @@ func TestNoCountIsLost(t *testing.T) {
 		c.Snapshot()
 		r, _ := c.Take()
 		for link := range NumLinks {
-			total := r.Links.of(link)
+			total := r.Links.total(link)
 			count += total.Count
 		}
 		for _, a := range r.Addresses {

@@ -37,8 +37,8 @@ func checkName(flag, name string, names []string) error {
 	return fmt.Errorf("%s: %q is unknown; write one of %s", flag, name, strings.Join(names, ", "))
 }
 
-// of returns the addresses of one kind of link that the filter chooses, whatever the limit.
-func (f *Filter) of(r *Report, link Link) (chosen []Address) {
+// choose returns the addresses of one kind of link that the filter chooses, whatever the limit.
+func (f *Filter) choose(r *Report, link Link) (chosen []Address) {
 	for _, a := range r.Addresses {
 		hadOutcome := f.Outcome == "" || a.Outcomes.countOf(f.Outcome) > 0
 		isOfHost := f.Host == "" || sameHost(a.Host, f.Host)

@@ -28,7 +28,7 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 	since := r.Since.Local().Format(time.DateTime)
 	fmt.Fprintf(&b, "%s%s since %s\n", plural(count, "404"), inAll, since)
 	for link := range NumLinks {
-		t := r.Links.of(link)
+		t := r.Links.total(link)
 		isChosen := f.Link == "" || f.Link == link.String()
 		if t.Count == 0 || !isChosen {
 			continue
@@ -44,7 +44,7 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 
 // writeSection writes the addresses of a kind of link.
 func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
-	chosen := f.of(r, link)
+	chosen := f.choose(r, link)
 	shown := chosen
 	if f.Limit > 0 && f.Limit < len(chosen) {
 		shown = chosen[:f.Limit]
@@ -76,7 +76,7 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 	if more := len(chosen) - len(shown); more > 0 {
 		fmt.Fprintf(b, "... and %d more\n", more)
 	}
-	if floor := r.Links.of(link).Floor; floor > 0 {
+	if floor := r.Links.total(link).Floor; floor > 0 {
 		fmt.Fprintf(b, "There was no room for every address: "+
 			"one that is not here may have been missed up to %s.\n", plural(floor, "time"))
 	}

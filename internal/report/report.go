@@ -80,8 +80,8 @@ type Totals struct {
 	None  Total `json:"none"`
 }
 
-// of returns the total of one kind of link.
-func (t *Totals) of(link Link) *Total {
+// total returns the total of one kind of link.
+func (t *Totals) total(link Link) *Total {
 	switch link {
 	case OwnLink:
 		return &t.Own

@@ -21,7 +21,7 @@ const maxDiscarded = 256<<10 + 1
 // deadlines. Where Caddy has no such reader, net/http sees its own, and is left to it. After a proxied request, the
 // transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
 //
-// The reader is asked by a read of no bytes, which has locks. It waits for a read of the transport's, and within a chunked
+// The reader (caddyserver/caddy#8103) is asked by a read of no bytes, which has locks. It waits for a read of the transport's, and within a chunked
 // body for the next chunk: at most as long as Caddy's timeouts allow.
 func (r *Request) EndBody(w http.ResponseWriter) {
 	if !r.hasBody {

@@ -114,13 +114,14 @@ func (r *Request) Asked() page.Asked {
 }
 
 // IsIntercepted reports whether intercept runs its response routes, or ran them. These routes end without Caddy's
-// mark. If nothing answered the request, intercept itself has set the status to 0.
+// mark, because Handler.ServeHTTP of caddyhttp/intercept has an end of its own for them. If nothing answered the request,
+// intercept itself has set the status to 0.
 func (r *Request) IsIntercepted() bool {
 	status, _ := r.Replacer.Get("http.intercept.status_code")
 	return status != nil && status != 0
 }
 
-// unhandledVar is the variable that Caddy sets at the end of the chain.
+// unhandledVar is the variable that Caddy sets at the end of the chain, by the emptyHandler of caddyhttp.
 const unhandledVar = "unhandled"
 
 // IsUnhandled reports whether the request reached the end of the chain.

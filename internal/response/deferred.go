@@ -67,9 +67,9 @@ func (d *Deferred) DoForStatus(header http.Header, status int) {
 	}
 }
 
-// Below begins the response of the outer not_found handlers with the status, and returns the writer to send it by: one
+// Begin begins the response of the outer not_found handlers with the status, and returns the writer to send it by: one
 // that sends nothing if a handler holds the response.
-func (d *Deferred) Below(status int) http.ResponseWriter {
+func (d *Deferred) Begin(status int) http.ResponseWriter {
 	for _, outer := range d.outer {
 		if !outer.decide(status) {
 			return unsent{d.below.Header()}

@@ -77,7 +77,7 @@ func TestPageBelowIsTheAnswerOfOuterHandlers(t *testing.T) {
 		if got := w.Header().Get("Cache-Control"); got != "max-age=10" {
 			t.Errorf("got the Cache-Control %q", got)
 		}
-		if deferred.Below(http.StatusNotFound) != below {
+		if deferred.Begin(http.StatusNotFound) != below {
 			t.Error("the page is not sent by the connection")
 		}
 		if !outer.HasAnswered() {

@@ -24,9 +24,9 @@ type Rules interface {
 	// EmptyWrite judges a write of no bytes: Pass or Ignore.
 	EmptyWrite() Verdict
 
-	// Body judges what follows a status: the first bytes of the body, or none for a flush, a hijack and a reader, which
-	// is not looked into. It reports whether a 404 that is held passes after all. The header is the one that the response
-	// began with.
+	// Body judges what follows the final status of any response, held or not: the first bytes of the body, or none for a
+	// flush, a hijack and a reader, which is not looked into. It reports whether a 404 that is held passes after all. The
+	// header is the one that the response began with.
 	Body(first []byte, header http.Header) (passes bool)
 
 	// Sending may change the header of a 404 response that passes, before it is sent.
@@ -121,7 +121,7 @@ func (w *Writer) decide(status int) (sends bool) {
 		return false
 	case Hold:
 		w.hold()
-		w.awaitsBody = status == http.StatusNotFound
+		w.awaitsBody = true
 		return false
 	}
 	if IsFinal(status) {
@@ -147,7 +147,7 @@ func (w *Writer) hold() {
 	}
 }
 
-// judgeBody judges what follows a 404, and begins a response that passes after all.
+// judgeBody judges what follows a final status, and begins a response that passes after all.
 func (w *Writer) judgeBody(first []byte) {
 	if !w.awaitsBody {
 		return
