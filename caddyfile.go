@@ -81,6 +81,8 @@ func errArguments(args []string) error {
 	hint := fmt.Sprintf(useMatcher, "not path /api/*") // an example
 	isOneName := len(args) == 1 && last[0] != '!'
 	switch {
+	case slices.Contains(optionNames, args[0]):
+		hint = fmt.Sprintf("%s is an option, which has a line of its own in the block, between { and }", args[0])
 	case isOneName && strings.HasSuffix(last, "/*"): // its slash is missing
 		hint = fmt.Sprintf(useMatcher, "path /"+last)
 	case isOneName || isPageFile("/"+last):
@@ -91,11 +93,11 @@ func errArguments(args []string) error {
 	return fmt.Errorf("unexpected argument '%s': not_found takes one matcher and a block of options; %s", last, hint)
 }
 
-// What to write instead, as a text that can be pasted.
+// What to write instead. A hint is one line, because a log in JSON has it, too.
 const (
-	useTemplate = "for a page of your own in the site's root, write\nnot_found {\n" +
-		"\ttemplate {vars.root}/404.html\n}\nin its place"
-	useMatcher = "name the matcher, and write\n@pages %s\nnot_found @pages\nin its place"
+	useTemplate = "for a page of your own in the site's root, write the line `template {vars.root}/404.html` " +
+		"into a block of not_found"
+	useMatcher = "name the matcher in a line before it, `@pages %s`, and write `not_found @pages`"
 )
 
 // groupOf returns the name of a directive's block. Of the handlers with this name, only the first that matches takes
@@ -219,7 +221,7 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
 		if strings.Contains(err.Error(), "unrecognized response matcher") {
 			return fmt.Errorf("keep takes the matchers header and status; "+
-				"for a path, write\nnot_found /path/* {\n\treplace none\n}\nin its place: %w", err)
+				"for a path, write `replace none` into the block of a `not_found /path/*`: %w", err)
 		}
 		return fmt.Errorf("keep takes the matchers header and status: %w", err)
 	}

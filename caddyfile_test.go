@@ -96,27 +96,41 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	}
 }
 
-// TestMistakesInACaddyfileAreRefused reads each directive of testdata/mistakes.txt, and the whole error below it.
+// TestMistakesInACaddyfileAreRefused reads each directive of testdata/mistakes.txt, and the whole error below it. OPTIONS
+// stands for the list of the options.
 func TestMistakesInACaddyfileAreRefused(t *testing.T) {
 	content := strings.TrimSpace(readFile(t, "testdata/mistakes.txt"))
 	for mistake := range strings.SplitSeq(content, "\n\n") {
 		directive, want, _ := strings.Cut(mistake, "\n----------\n")
+		want = strings.ReplaceAll(want, "OPTIONS", strings.Join(optionNames, ", "))
 		err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(directive))
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\ngot the error\n%v\nwant\n%s", directive, err, want)
 		}
-		wantPasteable(t, want)
+		wantWritable(t, want)
 	}
 }
 
-// pasted matches what an error says to write in place of a mistake.
-var pasted = regexp.MustCompile(`(?s)write\n(.*)\nin its place`)
+// written match what an error says to write, in a site and in a block of not_found.
+var written = map[string]*regexp.Regexp{
+	"a.test {\n%s\n%s\n}":             regexp.MustCompile("`(@pages .*)`, and write `(not_found @pages)`"),
+	"a.test {\nnot_found {\n%s\n}\n}": regexp.MustCompile("`(.*)` into (?:a|the) block of"),
+}
 
-// wantPasteable puts what an error says to write into a site.
-func wantPasteable(t *testing.T, text string) {
+// wantWritable writes what an error says.
+func wantWritable(t *testing.T, text string) {
 	t.Helper()
-	if found := pasted.FindStringSubmatch(text); found != nil {
-		testcaddy.Adapt(t, "a.test {\n"+found[1]+"\n}")
+	if strings.Contains(text, "\n") {
+		t.Errorf("the error is not one line: %s", text)
+	}
+	for block, says := range written {
+		if found := says.FindStringSubmatch(text); found != nil {
+			lines := make([]any, 0, 2)
+			for _, line := range found[1:] {
+				lines = append(lines, line)
+			}
+			testcaddy.Adapt(t, fmt.Sprintf(block, lines...))
+		}
 	}
 }
 
@@ -245,7 +259,7 @@ func TestAdapt(t *testing.T) {
 				if err == nil || err.Error() != expected {
 					t.Errorf("got the error\n%v\nwant\n%s", err, expected)
 				}
-				wantPasteable(t, expected)
+				wantWritable(t, expected)
 				return
 			}
 			if err != nil {

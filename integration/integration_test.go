@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	_ "github.com/caddy-notfound/notfound" // registers the directive
@@ -23,7 +24,19 @@ func TestMain(m *testing.M) {
 	if err := checkOpenFiles(); err != nil {
 		log.Fatal("the tests need 1,000 open files at once; raise ulimit -n: ", err)
 	}
+	discardLog()
 	os.Exit(m.Run())
+}
+
+// discardLog has the log of Caddy go nowhere while no config has another place for it, or a test that fails would print
+// it. Panics and races are still printed: the runtime does not use os.Stderr.
+func discardLog() {
+	caddy.BufferedLog() // the one before the first config
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	os.Stderr = null
 }
 
 // checkOpenFiles opens as many files as the tests do. Without them, Caddy would wait for a connection to be closed.

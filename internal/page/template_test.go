@@ -14,7 +14,7 @@ import (
 // TestTemplateIsRefused covers mistakes in the source.
 func TestTemplateIsRefused(t *testing.T) {
 	const (
-		fields   = `.Heading, .URI, .Status, .Message, .Footer and .Placeholder "http.request.uuid"`
+		fields   = listOfFields
 		noField  = "can't evaluate field Uri in type page.Page; the fields are " + fields
 		inString = "not valid JSON: invalid character 'N' looking for beginning of value; " +
 			`a field belongs inside quotes, as in "{{.Message}}"`
