@@ -12,12 +12,10 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -32,9 +30,6 @@ type staged struct {
 	standIns  map[string]string // by the addresses of the recipe's upstreams
 }
 
-// bareSite is not_found alone, to compare a recipe with.
-const bareSite = "\nhttp://:1 {\n\tnot_found\n\treverse_proxy 127.0.0.1:2\n}\n"
-
 // decode reads JSON.
 func decode(t *testing.T, content []byte, into any) {
 	t.Helper()
@@ -43,8 +38,7 @@ func decode(t *testing.T, content []byte, into any) {
 	}
 }
 
-// stage runs a recipe, and beside it the bare site. Addresses, folders and TLS are those of the test,
-// the rest of the config is as it is written.
+// stage runs a recipe. Addresses, folders and TLS are those of the test, the rest of the config is as it is written.
 func stage(t *testing.T, caddyfile string, r *recipe) *staged {
 	t.Helper()
 	s := &staged{
@@ -63,7 +57,7 @@ func stage(t *testing.T, caddyfile string, r *recipe) *staged {
 	var config map[string]any
 	base := testcaddy.Caddyfile("", "log default {\n"+s.logs.Output+"\n}")
 	decode(t, testcaddy.Adapt(t, base), &config)
-	decode(t, testcaddy.Adapt(t, caddyfile+bareSite), &config)
+	decode(t, testcaddy.Adapt(t, caddyfile), &config)
 	apps := config["apps"].(map[string]any)
 	delete(apps, "tls")
 	delete(apps, "pki")
@@ -72,7 +66,6 @@ func stage(t *testing.T, caddyfile string, r *recipe) *staged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report.Missed.Take()
 	s.listeners = testcaddy.StartConfig(t, encoded).Addrs
 	s.client = testcaddy.HTTP11(t, "")
 	s.client.HTTP.Transport.(*http.Transport).DialContext = s.dial
@@ -193,11 +186,6 @@ var theirFields = map[string]http.Header{
 // own.
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		recorded := r.Header.Get("X-Recorded")
-		if i, err := strconv.Atoi(recorded); err == nil {
-			testcaddy.Recordings()[i].Replay(w)
-			return
-		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		last := path.Base(r.URL.Path)
 		kind, _, _ := strings.Cut(last, ".")

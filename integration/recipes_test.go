@@ -9,13 +9,11 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddy-notfound/notfound"
-	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -26,10 +24,8 @@ type recipe struct {
 	static []string          // the ports of upstreams that are static servers with a 404.html
 	files  map[string]string // what the recipe's folders have, by their paths, beyond what all of them have
 
-	visits   []visit
-	logged   []logged   // after the visits
-	reported []string   // the addresses in the report, with their outcomes
-	recorded []recorded // what becomes of the recorded 404s
+	visits []visit
+	logged []logged // after the visits
 
 	// finds are addresses that look like those of [soughtEverywhere], and that have a 200 for a reason.
 	finds []string
@@ -83,16 +79,6 @@ type logged struct {
 	values []string
 }
 
-// recorded is how many of the recorded 404s, by application and client, are the page, or are not the page but would be
-// with not_found alone, or the other way round.
-type recorded struct {
-	host         string
-	withoutHTTPS bool // browsers then do not say who asks
-	replaced     []string
-	kept         []string
-	added        []string
-}
-
 // clients are what they send.
 var (
 	browser = http.Header{
@@ -129,15 +115,11 @@ func TestRecipes(t *testing.T) {
 			for _, v := range r.visits {
 				s.visit(t, &v)
 			}
-			s.checkReport(t)
 			s.checkLogs(t)
 			for _, v := range r.visits {
 				s.visitAgain(t, &v)
 			}
 			s.seekEverywhere(t)
-			for _, want := range r.recorded {
-				s.checkRecorded(t, want)
-			}
 		})
 		delete(caddyfiles, r.of)
 	}
@@ -287,82 +269,6 @@ func (s *staged) checkLogs(t *testing.T) {
 			t.Errorf("%s: got the log's %s %q, want %q", want.host, want.field, got, want.values)
 		}
 	}
-}
-
-// checkReport compares the report, once it is what it has to be, or nothing more comes.
-func (s *staged) checkReport(t *testing.T) {
-	t.Helper()
-	var got []string
-	deadline := time.Now().Add(3 * time.Second)
-	for isFirst := true; isFirst || time.Now().Before(deadline); isFirst = false {
-		got = nil
-		counted, _ := report.Missed.Snapshot()
-		for _, a := range counted.Addresses {
-			line := fmt.Sprintf("%s%s %s", a.Host, a.Path, a.Outcomes)
-			got = append(got, line)
-		}
-		slices.Sort(got)
-		if slices.Equal(got, s.recipe.reported) {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Errorf("got the report\n%q\nwant\n%q", got, s.recipe.reported)
-}
-
-// checkRecorded sends the recorded requests to a host, and counts what becomes of the responses.
-func (s *staged) checkRecorded(t *testing.T, want recorded) {
-	t.Helper()
-	ofRecipe := s.replaced(t, want.host, want.withoutHTTPS)
-	alone := s.replaced(t, "localhost:1", want.withoutHTTPS) // the bare site
-	compare := func(what string, want []string, isCounted func(i int) bool) {
-		t.Helper()
-		if got := countByClient(isCounted); want != nil && !slices.Equal(got, want) {
-			t.Errorf("%s: got\n%q\nwant\n%q", what, got, want)
-		}
-	}
-	compare("replaced", want.replaced, func(i int) bool { return ofRecipe[i] })
-	compare("kept", want.kept, func(i int) bool { return alone[i] && !ofRecipe[i] })
-	compare("added", want.added, func(i int) bool { return ofRecipe[i] && !alone[i] })
-}
-
-// replaced sends the recorded requests to a host, perhaps without the fields that browsers send over HTTPS alone, and
-// says which responses are pages.
-func (s *staged) replaced(t *testing.T, host string, withoutHTTPS bool) (replaced []bool) {
-	t.Helper()
-	for i, r := range testcaddy.Recordings() {
-		header := http.Header{"Accept-Encoding": {"identity"}} // or reverse_proxy decompresses what only says that it is
-		maps.Copy(header, r.Request)
-		header.Set("X-Recorded", strconv.Itoa(i))
-		maps.DeleteFunc(header, func(field string, _ []string) bool {
-			isOfConnection := field == "Content-Length" || field == "Keep-Alive"
-			return isOfConnection || withoutHTTPS && strings.HasPrefix(field, "Sec-")
-		})
-		res := s.ask(t, r.Method, host+r.Target, header)
-		if res.StatusCode != http.StatusNotFound {
-			t.Errorf("%s %s: got %s", r.Application, r.Target, res.Status)
-		}
-		replaced = append(replaced, res.Header.Get("Content-Location") == "")
-	}
-	return replaced
-}
-
-var firstWord = regexp.MustCompile(`[^ :,/]+`)
-
-// countByClient counts recordings by their applications and clients.
-func countByClient(isCounted func(i int) bool) (counts []string) {
-	n := make(map[string]int)
-	for i, r := range testcaddy.Recordings() {
-		if isCounted(i) {
-			application := firstWord.FindString(r.Application)
-			client := firstWord.FindString(r.Client)
-			n[application+"/"+client]++
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(n)) {
-		counts = append(counts, fmt.Sprint(name, " ", n[name]))
-	}
-	return counts
 }
 
 // TestRequestIDIsOnThePageAndInTheLog runs the example with a request ID.
