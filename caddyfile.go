@@ -108,20 +108,28 @@ const (
 // request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
+	blocks, _ := h.State[key].(map[uintptr]block)
+	if blocks == nil {
+		blocks = make(map[uintptr]block)
+		h.State[key] = blocks
+	}
 	address := reflect.ValueOf(h.BlockState).Pointer()
-	blocks, _ := h.State[key].([]map[string]any) // kept, so that no other map gets its address
-	i := slices.IndexFunc(blocks, func(block map[string]any) bool {
-		return reflect.ValueOf(block).Pointer() == address
-	})
-	if i < 0 {
-		i = len(blocks)
-		h.State[key] = append(blocks, h.BlockState)
+	b, ok := blocks[address]
+	if !ok {
+		b = block{number: len(blocks), state: h.BlockState}
+		blocks[address] = b
 	}
 	name := "not_found"
 	if h.IsNamedRoute() {
 		name = "not_found_route" // named routes have a State of their own
 	}
-	return name + strconv.Itoa(i)
+	return name + strconv.Itoa(b.number)
+}
+
+// block is a block of a Caddyfile with a directive in it.
+type block struct {
+	number int            // in the order of the file
+	state  map[string]any // kept, so that no other map gets its address
 }
 
 // UnmarshalCaddyfile sets up the handler from Caddyfile tokens. Syntax:

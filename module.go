@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -204,16 +205,21 @@ func isReload() bool {
 	return err == nil
 }
 
+// serverLine is the default footer. Caddy finds its version among all modules of the build, which takes long.
+var serverLine = sync.OnceValue(func() string {
+	version, _ := caddy.Version()
+	return "Powered by Caddy " + version
+})
+
 // pageOptions returns the options of the page.
 func (h *Handler) pageOptions() page.Options {
-	version, _ := caddy.Version()
 	return page.Options{
 		Message:     h.Message,
 		ContextPath: h.ContextPath,
 		BaseURL:     h.BaseURL,
 		URI:         h.URI,
 		Footer:      h.Footer,
-		Server:      "Powered by Caddy " + version,
+		Server:      serverLine(),
 		Formats:     h.Formats,
 		Templates:   h.Template,
 		Logger:      h.logger,

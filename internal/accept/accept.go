@@ -19,7 +19,7 @@ type Offer struct {
 }
 
 // Offers are what a client can choose from, in the server's order of preference. They are sent in UTF-8.
-type Offers []Offer
+type Offers []*Offer
 
 // Choose returns the index of the offer that an Accept field asks for. Several lines of the field are joined with
 // commas. A member whose name or weight is invalid is skipped. If no offer is acceptable, Choose returns one that the
@@ -37,7 +37,7 @@ func (o Offers) Choose(field string) int {
 			continue
 		}
 		for i := range o {
-			all[i].add(&o[i], &r, position)
+			all[i].add(o[i], &r, position)
 		}
 	}
 	return best(all)

@@ -25,7 +25,8 @@ func (c choice) chosen() string {
 	var o Offers
 	names := strings.Fields(c.offers)
 	for _, name := range names {
-		o = append(o, offers[name])
+		offer := offers[name]
+		o = append(o, &offer)
 	}
 	return names[o.Choose(c.accept)]
 }

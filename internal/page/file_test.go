@@ -303,7 +303,7 @@ func newEditedFile(t testing.TB, content string, age time.Duration) *editedFile 
 }
 
 func (e *editedFile) kept() *file {
-	return e.maker.rows[0][0] // of the first format, text
+	return e.maker.files[0]
 }
 
 func (e *editedFile) must(err error) {
@@ -368,11 +368,11 @@ func TestHandlersShareAFile(t *testing.T) {
 		t.Chdir(filepath.Dir(first.file))
 		second, secondLogs := observed(t, byName)
 		t.Chdir(t.TempDir()) // the key stays
-		if second.rows[0][0] != first.kept() {
+		if second.files[0] != first.kept() {
 			t.Error("the handlers have files of their own")
 		}
 		other := newMaker(t, Options{Templates: rows{"html": {first.file}}})
-		if other.rows[1][0] == first.kept() {
+		if other.files[0] == first.kept() {
 			t.Error("two formats share a file")
 		}
 
@@ -671,7 +671,7 @@ func TestReloadsEditsAndRequestsAtOnce(t *testing.T) {
 func closeNow(makers ...*Maker) {
 	for _, m := range makers {
 		m.Close()
-		m.rows = nil
+		m.files = nil
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"net/http"
 	"os"
 	"slices"
@@ -103,7 +104,7 @@ type Maker struct {
 	server                                     string
 	offered                                    []*format
 	offers                                     accept.Offers
-	rows                                       [][]*file // of the offered formats; an empty one: the built-in page
+	files                                      []*file // of the offered formats; those of one format are its row
 	mistakesOfSites                            onceAMinute
 	showsRequestID                             bool // by an option; a file may as well
 	logger                                     *zap.Logger
@@ -127,21 +128,30 @@ func NewMaker(o Options) (*Maker, error) {
 	if m.offered, err = formatsOf(o.Formats); err != nil {
 		return nil, fmt.Errorf("formats: %w", err)
 	}
-	for _, format := range m.offered {
-		var row []*file
+	m.offers = make(accept.Offers, len(m.offered))
+	for i, format := range m.offered {
+		m.offers[i] = &format.offer
 		for _, path := range o.Templates[format.name] {
 			f, err := takeFile(path, format, &o, &m.mistakesOfSites)
 			if err != nil {
-				m.rows = append(m.rows, row)
 				m.Close()
 				return nil, fmt.Errorf("template: %w", err)
 			}
-			row = append(row, f)
+			m.files = append(m.files, f)
 		}
-		m.rows = append(m.rows, row)
-		m.offers = append(m.offers, format.offer)
 	}
 	return m, nil
+}
+
+// row returns the files of a format, in their order. Without any, the page is the built-in one.
+func (m *Maker) row(format *format) iter.Seq[*file] {
+	return func(yield func(*file) bool) {
+		for _, f := range m.files {
+			if f.format == format && !yield(f) {
+				return
+			}
+		}
+	}
 }
 
 // Load reads the kept files when a config loads, and logs their mistakes. A mistake stops no site, because another page
@@ -150,11 +160,11 @@ func NewMaker(o Options) (*Maker, error) {
 // same value for it, and no others do.
 func (m *Maker) Load(config any) error {
 	var unusable error
-	for _, row := range m.rows {
+	for _, format := range m.offered {
 		var mistakes error
-		canBeSent := len(row) == 0
+		canBeSent := false
 		wereInUse := true
-		for _, f := range row {
+		for f := range m.row(format) {
 			mistakes = errors.Join(mistakes, f.load(config, m.logger))
 			canBeSent = canBeSent || f.canBeSent()
 			wereInUse = wereInUse && f.wasInUse
@@ -168,7 +178,7 @@ func (m *Maker) Load(config any) error {
 
 // Check reads the kept files, and returns their paths, those of the sites' own files, and the mistakes.
 func (m *Maker) Check() (kept, ofSites []string, mistakes error) {
-	for _, f := range slices.Concat(m.rows...) {
+	for _, f := range m.files {
 		if f.isOfSite {
 			ofSites = append(ofSites, f.path)
 			continue
@@ -182,7 +192,7 @@ func (m *Maker) Check() (kept, ofSites []string, mistakes error) {
 
 // Close releases the files. Pages that are being made keep them.
 func (m *Maker) Close() {
-	for _, f := range slices.Concat(m.rows...) {
+	for _, f := range m.files {
 		f.release()
 	}
 }
@@ -193,11 +203,7 @@ const requestID = "http.request.uuid"
 // ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a
 // dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
-	shows := m.showsRequestID
-	for _, row := range m.rows {
-		shows = shows || slices.ContainsFunc(row, (*file).showsRequestID)
-	}
-	if shows {
+	if m.showsRequestID || slices.ContainsFunc(m.files, (*file).showsRequestID) {
 		placeholders.GetString(requestID)
 	}
 }
@@ -308,8 +314,7 @@ func buffered(b *bytes.Buffer) content {
 // Represent renders a page in the representation that an Accept field asks for: the first file of the row that can be
 // sent, or the built-in page. The caller frees it.
 func (m *Maker) Represent(pg *Page, field string) Representation {
-	i := m.offers.Choose(field)
-	format := m.offered[i]
+	format := m.offered[m.offers.Choose(field)]
 	r := Representation{
 		Format:      format.name,
 		ContentType: format.contentType,
@@ -318,7 +323,7 @@ func (m *Maker) Represent(pg *Page, field string) Representation {
 	if len(m.offered) > 1 {
 		r.Vary = "Accept"
 	}
-	for _, f := range m.rows[i] {
+	for f := range m.row(format) {
 		var ok bool
 		if r.content, ok = f.content(*pg, m.logger); ok {
 			return r

@@ -60,7 +60,7 @@ func load(t testing.TB, o Options, config any) (*Maker, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if m.rows != nil {
+		if m.files != nil {
 			m.Close()
 		}
 	})

@@ -198,11 +198,10 @@ func (o *Options) checkPlaceholders(source string) error {
 		if err := CheckNoBody("{" + name + "}"); err != nil {
 			return err
 		}
-		full := o.FullName(name)
-		if full == name {
+		if _, isKnown := known.GetString(name); isKnown {
 			continue
 		}
-		if _, isKnown := known.GetString(name); !isKnown {
+		if full := o.FullName(name); full != name { // which takes long
 			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
 		}
 	}
