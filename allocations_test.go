@@ -55,8 +55,8 @@ func TestAllocationsOfAPageAreFew(t *testing.T) {
 	h := provision(t, &Handler{Report: true})
 	for _, accept := range []string{"*/*", chrome, "text/markdown, text/html, */*"} {
 		for target, most := range map[string]float64{
-			benchmarkTarget:                  7,
-			"/" + strings.Repeat("<", 2_000): 9,
+			benchmarkTarget:                  6,
+			"/" + strings.Repeat("<", 2_000): 8,
 		} {
 			r := incoming(target, accept)
 			r.Header.Set("Referer", "https://www.example.com/blog?x")

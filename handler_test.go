@@ -229,6 +229,7 @@ func changing(next caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
 		r.Header.Set("Accept", "text/html")
 		r.Header.Set("Referer", "https://changed.test/")
 		r.Host = "changed.test"
+		r.Method = http.MethodHead
 		r.URL.RawQuery = "url=/changed"
 		return next(w, r)
 	}
@@ -254,6 +255,11 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 		},
 		"an answer for a program": {
 			next:    script(stepSet("Content-Type", "application/json"), step404),
+			outcome: report.OutcomePassed,
+			link:    report.NoLink,
+		},
+		"JSON as text": { // which the response to HEAD does not show
+			next:    script(stepText, step404, stepObject),
 			outcome: report.OutcomePassed,
 			link:    report.NoLink,
 		},

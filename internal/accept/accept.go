@@ -25,7 +25,7 @@ type Offers []*Offer
 // commas. A member whose name or weight is invalid is skipped. If no offer is acceptable, Choose returns one that the
 // client nearly names and does not refuse, else the first.
 func (o Offers) Choose(field string) int {
-	if len(o) == 1 || field == "" {
+	if len(o) == 1 || field == "" || field == "*/*" {
 		return 0
 	}
 	all := make([]preferences, len(o))
@@ -143,12 +143,10 @@ type mediaRange struct {
 
 // matches returns how precisely the name of r matches the types of an offer. It returns 0 if it does not.
 func (r *mediaRange) matches(o *Offer) int32 {
-	mainType, isRange := strings.CutSuffix(r.name, "/*")
-	offered, _, _ := strings.Cut(o.Types[0], "/")
 	switch {
-	case mainType == "*":
+	case r.name == "*/*":
 		return anyType
-	case isRange && mainType == offered:
+	case strings.HasSuffix(r.name, "/*") && strings.HasPrefix(o.Types[0], strings.TrimSuffix(r.name, "*")):
 		return anySubtype
 	case r.name == o.Types[0]:
 		return exact

@@ -64,6 +64,11 @@ func choices(t testing.TB) []choice {
 			accept: "*/*, TEXT/*",
 			want:   "text",
 		},
+		{ // A part of a subtype is none.
+			offers: "json text",
+			accept: "text/pl*",
+			want:   "json",
+		},
 		{ // HTML is refused, and accepted.
 			offers: "html json",
 			accept: "text/html, text/html;q=0, application/json;q=0.1",

@@ -101,6 +101,7 @@ func (pg Page) with(text, uri func(string) string) Page {
 // Maker makes pages.
 type Maker struct {
 	message, contextPath, baseURL, uri, footer text
+	headingOfGET                               string // empty: it depends on the request
 	server                                     string
 	offered                                    []*format
 	offers                                     accept.Offers
@@ -123,6 +124,13 @@ func NewMaker(o Options) (*Maker, error) {
 
 		showsRequestID: strings.Contains(o.Message+o.ContextPath+o.BaseURL+o.URI+o.Footer, requestID),
 		logger:         o.Logger,
+	}
+	switch {
+	case strings.Contains(o.Message+o.ContextPath, "{"): // it depends on the request
+	case o.Message == "" && o.ContextPath == "":
+		m.headingOfGET = headingAtRoot // the makers of many sites share it
+	default:
+		m.headingOfGET = m.heading(http.MethodGet, nil)
 	}
 	var err error
 	if m.offered, err = formatsOf(o.Formats); err != nil {
@@ -213,13 +221,19 @@ var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
 
 var headingStart = fmt.Sprintf("HTTP ERROR %d ", http.StatusNotFound)
 
-// heading returns the heading for a method, with the message.
+// headingAtRoot is the heading of a GET with the default options.
+var headingAtRoot = new(Maker).heading(http.MethodGet, nil)
+
+// heading returns the heading for a method, with the message. That of most requests is made once.
 func (m *Maker) heading(method string, placeholders Placeholders) string {
-	if message := m.message.expand(placeholders); message != "" {
-		return headingStart + message
-	}
 	if method == http.MethodHead {
 		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
+	}
+	if method == http.MethodGet && m.headingOfGET != "" {
+		return m.headingOfGET
+	}
+	if message := m.message.expand(placeholders); message != "" {
+		return headingStart + message
 	}
 	// missing.html for every unknown address: the message speaks for the application
 	missing := m.contextPath.expand(placeholders) + "/missing.html"
