@@ -50,6 +50,7 @@ type site struct {
 	caddy   string
 	accept  string // the clients' Accept, if they send one
 	Against int    // the site of the group that the ratio is to, whose client and answers are the same
+	isOld   bool   // It is run by the build of -against.
 }
 
 // chrome is the Accept of Chrome.

@@ -22,12 +22,12 @@ import (
 // server is a Caddy with one site, in clear text and with TLS.
 type server struct {
 	site
-	group   *group
-	number  int
-	cmd     *exec.Cmd
-	answer  string               // to every request: the status and the body
-	asked   atomic.Int64         // how many requests there were, if each is for another address
-	samples map[string][]float64 // of each column, one for each round
+	group  *group
+	number int
+	binary string
+	cmd    *exec.Cmd
+	answer string       // to every request: the status and the body
+	asked  atomic.Int64 // how many requests there were, if each is for another address
 }
 
 const options = `{
@@ -67,7 +67,7 @@ func (s *server) start(ctx context.Context, dir, core string) error {
 		)
 		config += values.Replace(origin + " {\n" + s.caddy + "\n}\n")
 	}
-	s.cmd = exec.CommandContext(ctx, "taskset", "-c", core, dir+"/caddy",
+	s.cmd = exec.CommandContext(ctx, "taskset", "-c", core, s.binary,
 		"run", "--adapter", "caddyfile", "--config", "-")
 	s.cmd.Env = []string{"HOME=" + dir, "GOMAXPROCS=1"}
 	s.cmd.Stdin = strings.NewReader(config)
