@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"net/http"
 	"os"
 	"slices"
 	"testing"
@@ -178,6 +179,23 @@ func TestAnswersAreChecked(t *testing.T) {
 		if (err == nil) != tt.isRight {
 			t.Errorf("%s: got the error %v", name, err)
 		}
+	}
+}
+
+func TestHeadersAreChecked(t *testing.T) {
+	g := group{status: "404"}
+	answer := func(s site, cacheControl string) *server {
+		return &server{group: &g, site: s, answer: "404", header: http.Header{"Cache-Control": {cacheControl}}}
+	}
+	same := site{sameHeader: true}
+	if err := answer(same, "no-store").checkAnswer(answer(site{}, "no-store")); err != nil {
+		t.Error(err)
+	}
+	if err := answer(same, "no-store").checkAnswer(answer(site{}, "no-cache")); err == nil {
+		t.Error("another header is no error")
+	}
+	if err := answer(site{}, "no-store").checkAnswer(answer(site{}, "no-cache")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"strings"
 	"time"
@@ -128,6 +129,9 @@ func (s *server) checkAnswer(reference *server) error {
 	isSameClient := s.accept == reference.accept
 	if !hasStatus || !isPage || !isSame || !isSameClient {
 		return fmt.Errorf("%s answers\n%s\nand the reference\n%s", s.Name, s.answer, reference.answer)
+	}
+	if s.sameHeader && s.isOld == reference.isOld && !reflect.DeepEqual(s.header, reference.header) {
+		return fmt.Errorf("%s has the header\n%v\nand the reference\n%v", s.Name, s.header, reference.header)
 	}
 	return nil
 }
