@@ -34,7 +34,7 @@ const roundsPerStart = 10
 
 var (
 	rounds   = flag.Int("rounds", 60, "how often each site is measured; 0 only writes the documents again")
-	duration = flag.Duration("duration", 400*time.Millisecond, "how long each measurement of a group takes")
+	duration = flag.Duration("duration", 300*time.Millisecond, "how long each measurement of a group takes")
 	write    = flag.Bool("write", false, "write the figures to performance.json, the document and the chart")
 	against  = flag.String("against", "", "compare this build with that of a `commit`, and write nothing")
 )
