@@ -50,6 +50,9 @@ type site struct {
 	caddy   string
 	accept  string // the clients' Accept, if they send one
 	Against int    // the site of the group that the ratio is to, whose client and answers are the same
+
+	sameHeader bool // the header fields of the answers, too, are the same
+	isOld      bool // the build of -against runs it
 }
 
 // chrome is the Accept of Chrome.
@@ -138,10 +141,10 @@ var groups = []group{
 		Sites: []site{
 			{Name: "`respond`, a constant with the same header fields", caddy: constant},
 			{Name: "the same again", caddy: constant},
-			{Name: "`not_found`", caddy: "not_found"},
+			{Name: "`not_found`", caddy: "not_found", sameHeader: true},
 			{Name: "`error 404` and `handle_errors`", caddy: handlingErrors},
 			{Name: "`respond`, the page in HTML for Chrome", caddy: respondHTML(), accept: chrome, Against: 4},
-			{Name: "`not_found`, HTML for Chrome, against that", caddy: "not_found", accept: chrome, Against: 4},
+			{Name: "`not_found`, HTML for Chrome, against that", caddy: "not_found", accept: chrome, Against: 4, sameHeader: true},
 		},
 	},
 	{

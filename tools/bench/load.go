@@ -46,7 +46,7 @@ func (c *clients) close() {
 
 // exchange sends a request, and checks the response.
 func (c *clients) exchange(t *http.Transport) error {
-	got, err := c.ask(c.load, t)
+	got, _, err := c.ask(c.load, t)
 	if err == nil && got != c.answer {
 		err = fmt.Errorf("got\n%s\nwant\n%s", got, c.answer)
 	}

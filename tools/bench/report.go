@@ -8,11 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -28,44 +26,14 @@ type result struct {
 	Figures  map[string]map[string]figure // by the site's name and the column
 }
 
-// figure is the median of the rounds, with its standard error.
-type figure struct{ Median, Error float64 }
-
-func (f figure) String() string {
-	decimals := max(0, 3-int(math.Log10(f.Median)))
-	return fmt.Sprintf("%.*f±%.*f", decimals, f.Median, decimals, f.Error)
-}
-
-// medianOf estimates the error, for a normal distribution, from the median absolute deviation, which a few disturbed
-// rounds do not change.
-func medianOf(samples []float64) figure {
-	const (
-		deviationToSigma = 1.4826
-		meanToMedian     = 1.2533 // the standard error of a median is so many times that of a mean
-	)
-	median := middle(samples)
-	var deviations []float64
-	for _, s := range samples {
-		deviations = append(deviations, math.Abs(s-median))
-	}
-	sigma := deviationToSigma * middle(deviations)
-	return figure{median, meanToMedian * sigma / math.Sqrt(float64(len(samples)))}
-}
-
-func middle(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
 // environment returns when and on what the figures are measured, and how often.
 func environment() string {
 	const script = `echo $(sed -n 's/^model name.*: //p' /proc/cpuinfo | uniq -c), $(uname -sr)`
 	machine, _ := exec.Command("sh", "-c", script).Output()
 	version, _ := caddy.Version()
 	today := time.Now().Format(time.DateOnly)
-	return fmt.Sprintf("Measured on %s in %d rounds of %v: %s, %s, Caddy %s.", today, *rounds, *duration,
-		bytes.TrimSpace(machine), runtime.Version(), version)
+	how := fmt.Sprintf("in %d rounds of %v, with a start every %d", *rounds, *duration, roundsPerStart)
+	return fmt.Sprintf("Measured on %s %s: %s, %s, Caddy %s.", today, how, bytes.TrimSpace(machine), runtime.Version(), version)
 }
 
 // The files that show the figures, seen from the root of the repository.

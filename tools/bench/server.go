@@ -22,12 +22,13 @@ import (
 // server is a Caddy with one site, in clear text and with TLS.
 type server struct {
 	site
-	group   *group
-	number  int
-	cmd     *exec.Cmd
-	answer  string               // to every request: the status and the body
-	asked   atomic.Int64         // how many requests there were, if each is for another address
-	samples map[string][]float64 // of each column, one for each round
+	group  *group
+	number int
+	binary string
+	cmd    *exec.Cmd
+	answer string       // to every request: the status and the body
+	header http.Header  // of the first answer, without the date
+	asked  atomic.Int64 // how many requests there were, if each is for another address
 }
 
 const options = `{
@@ -67,7 +68,7 @@ func (s *server) start(ctx context.Context, dir, core string) error {
 		)
 		config += values.Replace(origin + " {\n" + s.caddy + "\n}\n")
 	}
-	s.cmd = exec.CommandContext(ctx, "taskset", "-c", core, dir+"/caddy",
+	s.cmd = exec.CommandContext(ctx, "taskset", "-c", core, s.binary,
 		"run", "--adapter", "caddyfile", "--config", "-")
 	s.cmd.Env = []string{"HOME=" + dir, "GOMAXPROCS=1"}
 	s.cmd.Stdin = strings.NewReader(config)
@@ -79,9 +80,10 @@ func (s *server) start(ctx context.Context, dir, core string) error {
 	for range 500 {
 		secure := protocols[1]
 		client := newClient(secure)
-		s.answer, err = s.ask(secure, client)
+		s.answer, s.header, err = s.ask(secure, client)
 		client.CloseIdleConnections()
 		if err == nil {
+			s.header.Del("Date")
 			return nil
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -119,11 +121,11 @@ func newClient(l load) *http.Transport {
 	return t
 }
 
-// ask sends a request. It returns the status and the body of the response, without the request's origin and target.
-func (s *server) ask(l load, client *http.Transport) (string, error) {
+// ask sends a request. The answer is the status and the body of the response, without the request's origin and target.
+func (s *server) ask(l load, client *http.Transport) (answer string, header http.Header, err error) {
 	origin := s.origin(l)
 	target := s.group.target
-	header := make(http.Header)
+	sent := make(http.Header)
 	if s.group.Varies {
 		// Every other request is for one of 100 addresses. An own link is what the report has most to do for.
 		n := s.asked.Add(1)
@@ -131,22 +133,23 @@ func (s *server) ask(l load, client *http.Transport) (string, error) {
 			n = n / 2 % 100
 		}
 		target = fmt.Sprintf("/docs/%09d", n)
-		header.Set("Referer", origin+"/")
+		sent.Set("Referer", origin+"/")
 	}
 	if s.accept != "" {
-		header.Set("Accept", s.accept)
+		sent.Set("Accept", s.accept)
 	}
 	request, err := http.NewRequest(http.MethodGet, origin+target, nil)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	request.Header = header
+	request.Header = sent
 	response, err := client.RoundTrip(request)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	withoutOrigin := strings.ReplaceAll(string(body), origin, "")
-	return response.Status + "\n" + strings.ReplaceAll(withoutOrigin, target, ""), err
+	answer = response.Status + "\n" + strings.ReplaceAll(withoutOrigin, target, "")
+	return answer, response.Header, err
 }
