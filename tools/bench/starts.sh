@@ -73,10 +73,15 @@ cpu() {
 	awk -v hertz="$(getconf CLK_TCK)" '{ print ($14 + $15) / hertz }' "/proc/$server/stat"
 }
 
-# heap prints the MiB that are left of the heap. Two collections empty the pools, too.
+# heap prints the MiB that are left of the heap, once a collection frees nothing more: those in pools, and those with a
+# finalizer, take several.
 heap() {
-	for ((i = 0; i < 2; i++)); do
+	local before=0 now=1
+	while [ "$now" != "$before" ]; do
+		before=$now
+		sleep 0.5
 		curl --silent --fail "http://$CADDY_ADMIN/debug/pprof/heap?gc=1&debug=1" >"$dir/profile"
+		now=$(awk '/^# HeapAlloc = / { printf "%.1f", $4 / 2 ^ 20 }' "$dir/profile")
 	done
 	awk '/^# HeapAlloc = / { print $4 / 2 ^ 20 }' "$dir/profile"
 }
