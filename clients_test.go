@@ -3,6 +3,7 @@ package notfound
 import (
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -51,4 +52,26 @@ func formatOf(res testcaddy.Response) string {
 		}
 	}
 	return ""
+}
+
+// TestListsOfClients finds the clients of the documented table among the recorded ones. Each name stands for all
+// clients that begin with it, and the name of a browser for a page that it opens.
+func TestListsOfClients(t *testing.T) {
+	table := between(t, "docs/representations.md", "\n| Format | Clients | Why |\n|---|---|---|\n", "\n\n")
+	for row := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(row, " | ")
+		format := strings.Trim(cells[0], "| `")
+		for name := range strings.SplitSeq(cells[1], ", ") {
+			var got []string
+			for _, rec := range testcaddy.RecordedRequests() {
+				isForPage := rec.Kind == "" || rec.Kind == "nav:typed"
+				if isForPage && strings.HasPrefix(rec.Client+" ", name+" ") {
+					got = append(got, rec.Format)
+				}
+			}
+			if !slices.Equal(slices.Compact(got), []string{format}) {
+				t.Errorf("the recorded requests of %s have the formats %q, want %s", name, got, format)
+			}
+		}
+	}
 }
