@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,9 +162,12 @@ func wantSample(t *testing.T, document string) {
 }
 
 // TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,
-// and to a program. Each passes as it is, but for Vary, or the page takes its place.
+// and to a program. Each passes as it is, but for Vary, or the page takes its place. The document has their number.
 func TestRecorded404s(t *testing.T) {
 	t.Parallel()
+	number := strconv.Itoa(len(testcaddy.Recordings()))
+	wantItems(t, readFile(t, "docs/applications.md"), `\[(\d+) of their 404s\]`, number)
+
 	h := provision(t, &Handler{})
 	for _, rec := range testcaddy.Recordings() {
 		replay := func(w http.ResponseWriter, _ *http.Request) error {

@@ -822,6 +822,32 @@ var recipes = []recipe{
 		},
 	},
 	{
+		of: "docs/representations.md: Negotiation",
+		visits: []visit{
+			{address: "www.example.com/html", fields: []string{"User-Agent: curl/7.88.1"}, want: page("From: 9000")},
+			{
+				address: "www.example.com/html",
+				fields:  []string{"User-Agent: NetSurf/3.10 (Linux)"},
+				want:    missing("text/html", "HTTP ERROR 404"),
+			},
+			{
+				address: "www.example.com/html",
+				fields:  []string{"User-Agent: Links (2.28; Linux 6.1.0 x86_64; GNU C 12.2; dump)"},
+				want:    missing("text/html", "HTTP ERROR 404"),
+			},
+			{
+				address: "www.example.com/html",
+				fields:  []string{"User-Agent: ELinks/0.13.2 (textmode; Linux 6.1.0 x86_64; -)"},
+				want:    missing("text/html", "HTTP ERROR 404"),
+			},
+			{
+				address: "www.example.com/html",
+				fields:  []string{"User-Agent: edbrowse/3.7.7"},
+				want:    missing("text/html", "HTTP ERROR 404"),
+			},
+		},
+	},
+	{
 		of: "docs/report.md: Redirect an address",
 		visits: []visit{
 			{address: "www.example.com/old-catalogue", want: answers(302, "", "Location: /shop/")},

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,41 +81,6 @@ type Endless struct{}
 var filler = bytes.Repeat([]byte{'x'}, 32<<10)
 
 func (Endless) Read(p []byte) (int, error) { return copy(p, filler), nil }
-
-// Recording is a 404 of a real application, as it went through a Caddy to a real client.
-type Recording struct {
-	Application, Client, Method, Target string
-	Request, Response                   http.Header
-	BodyBytes                           int64  `json:"body_bytes"`
-	BodyBegins                          string `json:"body_begins"`
-
-	// PassesTo are the clients to whom it passes: "recorded" is its own one, "browser" opens a page, and "program" names
-	// no HTML. All others get the page.
-	PassesTo []string `json:"passes_to"`
-}
-
-// Recordings returns all of them. The working directory has to be that of the repository.
-var Recordings = sync.OnceValue(func() (all []Recording) {
-	content, err := os.ReadFile("integration/testdata/404s.json")
-	if err == nil {
-		err = json.Unmarshal(content, &all)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return all
-})
-
-// Replay sends the response, with a field that no page has.
-func (r Recording) Replay(w http.ResponseWriter) {
-	maps.Copy(w.Header(), r.Response)
-	w.Header().Set("Content-Location", "/recorded")
-	w.WriteHeader(http.StatusNotFound)
-	if r.Method != http.MethodHead {
-		_, _ = io.WriteString(w, r.BodyBegins)
-		_, _ = io.CopyN(w, Endless{}, r.BodyBytes-int64(len(r.BodyBegins)))
-	}
-}
 
 // MissingPage is a backend that answers every request with a 404 page. The path says which; any other page is empty.
 func MissingPage(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,77 @@
+package notfound
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/judge"
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
+)
+
+// TestRecordedClients asks as real clients do, and as every part of a page does in real browsers. For an unanswered
+// address, each gets the page in one format. An application's 404 passes, or the same page takes its place.
+func TestRecordedClients(t *testing.T) {
+	t.Parallel()
+	applications := map[string]caddyhttp.HandlerFunc{
+		"HTML":       script(stepHTML, step404, stepTheirs),
+		"plain text": script(stepText, step404, stepTheirs),
+	}
+	for _, mode := range []string{judge.Pages, judge.Browsers} {
+		h := provision(t, &Handler{Replace: mode})
+		for _, rec := range testcaddy.RecordedRequests() {
+			wantFormat := func(what string, next caddyhttp.HandlerFunc, want string) {
+				t.Helper()
+				r := httptest.NewRequest(rec.Method, ourPage, nil)
+				r.Header = rec.Request
+				if got := formatOf(answer(t, inside(h, next), r)); got != want {
+					t.Errorf("%s, replace %s, %s: got the format %q, want %q", rec, mode, what, got, want)
+				}
+			}
+			wantFormat("an unanswered address", testcaddy.EndOfChain, rec.Format)
+			want := rec.Format
+			if slices.Contains(rec.PassesIn, mode) {
+				want = "" // the application's own, which is no page
+			}
+			for what, application := range applications {
+				wantFormat("a 404 in "+what, application, want)
+			}
+		}
+	}
+}
+
+// formatOf returns the name of a page's format. It is empty for a 404 of an application here, whose Content-Type has no
+// charset.
+func formatOf(res testcaddy.Response) string {
+	for _, format := range testcaddy.Formats {
+		if res.Header.Get("Content-Type") == format.ContentType {
+			return format.Name
+		}
+	}
+	return ""
+}
+
+// TestListsOfClients finds the clients of the documented table among the recorded ones. Each name stands for all
+// clients that begin with it, and the name of a browser for a page that it opens.
+func TestListsOfClients(t *testing.T) {
+	table := between(t, "docs/representations.md", "\n| Format | Clients | Why |\n|---|---|---|\n", "\n\n")
+	for row := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(row, " | ")
+		format := strings.Trim(cells[0], "| `")
+		for name := range strings.SplitSeq(cells[1], ", ") {
+			var got []string
+			for _, rec := range testcaddy.RecordedRequests() {
+				isForPage := rec.Kind == "" || rec.Kind == "nav:typed"
+				if isForPage && strings.HasPrefix(rec.Client+" ", name+" ") {
+					got = append(got, rec.Format)
+				}
+			}
+			if !slices.Equal(slices.Compact(got), []string{format}) {
+				t.Errorf("the recorded requests of %s have the formats %q, want %s", name, got, format)
+			}
+		}
+	}
+}
