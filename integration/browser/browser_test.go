@@ -1,45 +1,56 @@
-// Package browser tests the page in headless Chromium, with axe-core from `npm ci`, and saves the screenshots in docs/.
-// It is a separate module, so that the plugin does not require a browser's driver.
+// Package browser tests the page in Chromium, with axe-core from `npm ci`, and in Firefox, both headless. It saves the
+// screenshots in docs/. It is a separate module, so that the plugin does not require a browser's driver.
 package browser
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
 const site = "http://127.0.0.1:8080"
 
-// startQuickstart runs the quickstart, and beside it the sites of docs/headers.md that have a policy, until the test
-// ends.
-func startQuickstart(t *testing.T) {
-	t.Helper()
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-C", "../..", "-o", dir+"/caddy", "./cmd/caddy")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building Caddy: %v\n%s", err, output)
+// caddy is the path of a Caddy with the plugin.
+var caddy string
+
+// TestMain builds Caddy once for all tests, because linking takes as long as a test.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
 	}
-	config := dir + "/Caddyfile"
-	if err := os.WriteFile(config, []byte(sites(t)), 0o600); err != nil {
+	caddy = filepath.Join(dir, "caddy")
+	code := 1
+	build := exec.Command("go", "build", "-C", "../..", "-o", caddy, "./cmd/caddy")
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Printf("building Caddy: %v\n%s", err, output)
+	} else {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// startCaddy runs Caddy until the test ends. One of its sites is [site].
+func startCaddy(t *testing.T, caddyfile string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(caddyfile), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var output strings.Builder
-	cmd := exec.CommandContext(t.Context(), dir+"/caddy", "run", "--config", config)
+	cmd := exec.CommandContext(t.Context(), caddy, "run", "--config", config)
 	cmd.Dir = "../.."
 	cmd.Stderr = &output
 	if err := cmd.Start(); err != nil {
@@ -64,18 +75,18 @@ func startQuickstart(t *testing.T) {
 		}
 		select {
 		case <-exited:
-			t.Fatal("the quickstart has ended")
+			t.Fatal("Caddy has ended")
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	t.Fatal("the quickstart does not answer")
+	t.Fatal("Caddy does not answer")
 }
 
 var client = &http.Client{Timeout: 10 * time.Second}
 
-// sites returns the Caddyfile. The document's two sites get the ports 8083 and 8084. The site at 8085 has a policy that
-// blocks the page's style.
-func sites(t *testing.T) string {
+// quickstart returns the Caddyfile of the quickstart, and three sites more. The two sites of docs/headers.md that have
+// a policy get the ports 8083 and 8084. The site at 8085 has a policy that blocks the page's style.
+func quickstart(t *testing.T) string {
 	t.Helper()
 	caddyfile := readFile(t, "../../examples/quickstart/Caddyfile")
 	headers := readFile(t, "../../docs/headers.md")
@@ -111,57 +122,21 @@ var desktop = view{width: 1000, scheme: "light"}
 
 // seen is what was seen of a page.
 type seen struct {
+	notes
 	text                   string
-	fetched                []string
-	complaints             []string // of the console, errors and violations of the policy
 	scrollWidth, viewWidth int64
 	background             string
 	screenshot             []byte
 }
 
-// notice takes down an event of the browser.
-func (s *seen) notice(event any) {
-	complaint := ""
-	switch e := event.(type) {
-	case *network.EventRequestWillBeSent:
-		s.fetched = append(s.fetched, e.Request.URL)
-	case *runtime.EventConsoleAPICalled:
-		complaint = "console: " + e.Type.String()
-	case *runtime.EventExceptionThrown:
-		complaint = "exception: " + e.ExceptionDetails.Error()
-	case *log.EventEntryAdded:
-		complaint = e.Entry.Source.String() + ": " + e.Entry.Text
-	}
-	is404 := strings.Contains(complaint, "the server responded with a status of 404") // as a 404 page has
-	if complaint != "" && !is404 {
-		s.complaints = append(s.complaints, complaint)
-	}
-}
-
-// look opens a page in a new browser.
+// look opens a page in a new Chromium.
 func look(t *testing.T, url string, v view) seen {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(30*time.Second),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true))
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-
+	b := startChromium(t)
 	var s seen
-	var mu sync.Mutex
-	chromedp.ListenTarget(ctx, func(event any) {
-		mu.Lock()
-		defer mu.Unlock()
-		s.notice(event)
-	})
-	scheme := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: v.scheme}
 	var axe string
-	err := chromedp.Run(ctx,
-		network.Enable(), runtime.Enable(), log.Enable(),
+	scheme := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: v.scheme}
+	b.run(
 		emulation.SetDeviceMetricsOverride(v.width, 560, 1, v.phone),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{scheme}),
 		chromedp.Navigate(url),
@@ -174,22 +149,14 @@ func look(t *testing.T, url string, v view) seen {
 		chromedp.Evaluate(readFile(t, "node_modules/axe-core/axe.min.js")+"\n;undefined", nil),
 		chromedp.Evaluate(runAxe, &axe, awaitPromise),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
 	wantAccessible(t, axe)
-	mu.Lock()
-	defer mu.Unlock()
+	s.notes = b.noted()
 	return s
 }
 
 // runAxe has axe-core check its rules, and that texts have a contrast of 7 to 1.
 const runAxe = "axe.run({rules: {'color-contrast-enhanced': {enabled: true}}})" +
 	".then(r => JSON.stringify({passes: r.passes.length, violations: r.violations}))"
-
-func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams {
-	return p.WithAwaitPromise(true)
-}
 
 // wantAccessible reads the result of axe-core, which `npm ci` installs.
 func wantAccessible(t *testing.T, result string) {
@@ -231,7 +198,7 @@ func textPage(t *testing.T, url string) string {
 var blankLines = regexp.MustCompile(`\n+`)
 
 func TestPage(t *testing.T) {
-	startQuickstart(t)
+	startCaddy(t, quickstart(t))
 	const short = site + "/docs/nothing?x=1"
 	const hostile = site + `/"><script>alert(1)</script>?'<img src=x onerror=alert(1)>{{.}}`
 	segment := strings.Repeat("nothing-", 125) + strings.Repeat("x", 974)
@@ -290,21 +257,23 @@ func TestPage(t *testing.T) {
 
 // TestPolicyOfTheSite looks at the page under the policies of docs/headers.md, and under one that blocks its style.
 func TestPolicyOfTheSite(t *testing.T) {
-	startQuickstart(t)
+	startCaddy(t, quickstart(t))
 	styled := look(t, site+"/docs/nothing", desktop).background
 	for url, hasStyle := range map[string]bool{
 		"http://127.0.0.1:8083/nothing": true,
 		"http://127.0.0.1:8084/nothing": true,
 		"http://127.0.0.1:8085/nothing": false,
 	} {
-		s := look(t, url, desktop)
-		if !strings.Contains(s.text, "HTTP ERROR 404") {
-			t.Errorf("%s: got the text\n%s", url, s.text)
-		}
-		isStyled := s.background == styled
-		isQuiet := len(s.complaints) == 0
-		if isStyled != hasStyle || isQuiet != hasStyle {
-			t.Errorf("%s: got the background %s and the complaints %q", url, s.background, s.complaints)
-		}
+		t.Run(url, func(t *testing.T) {
+			s := look(t, url, desktop)
+			if !strings.Contains(s.text, "HTTP ERROR 404") {
+				t.Errorf("got the text\n%s", s.text)
+			}
+			isStyled := s.background == styled
+			isQuiet := len(s.complaints) == 0
+			if isStyled != hasStyle || isQuiet != hasStyle {
+				t.Errorf("got the background %s and the complaints %q", s.background, s.complaints)
+			}
+		})
 	}
 }
