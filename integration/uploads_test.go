@@ -34,25 +34,31 @@ func TestUploadThatStopsEndsItsConnection(t *testing.T) {
 	app := testcaddy.AcceptTCP(t, answersEarly)
 	authenticator := testcaddy.Backend(t, func(http.ResponseWriter, *http.Request) {})
 	long := "not_found {\ntemplate " + testcaddy.Quote(testcaddy.TempFile(t, "404.html", strings.Repeat("long ", 40_000))) + "\n}\n"
-	proxy := "\nreverse_proxy " + app
-	const toError = " {\n@404 status 404\nhandle_response @404 {\nerror 404\n}\n}\n"
-	const toPage = " {\n@404 status 404\nhandle_response @404 {\nnot_found\n}\n}\n"
+	// No connection is used again: the dial would outlive its request, and read the request's variables, which Caddy writes
+	// in a route of handle_response.
+	const transport = "transport http {\nkeepalive off\n}\n"
+	proxyWith := func(lines string) string {
+		return "\nreverse_proxy " + app + " {\n" + transport + lines + "}\n"
+	}
+	proxy := proxyWith("")
+	const toPage = "@404 status 404\nhandle_response @404 {\nnot_found\n}\n"
+	toError := proxyWith("@404 status 404\nhandle_response @404 {\nerror 404\n}\n")
 	sites := map[string]string{
 		"nobody reads":               "not_found",
 		"nobody reads, a long page":  long,
 		"an early answer":            "not_found" + proxy,
 		"early, a long page":         long + proxy,
-		"forward_auth":               "not_found\nforward_auth " + authenticator + " {\nuri /\n}",
-		"a proxy that sends no body": "not_found" + proxy + " {\nmethod GET\n}",
-		"an error":                   "not_found" + proxy + toError,
-		"an error route":             "handle_errors {\nnot_found\n}" + proxy + toError,
-		"two error routes":           "not_found {\nreplace none\n}\nhandle_errors {\nnot_found\n}" + proxy + toError,
-		"handle_response":            proxy + toPage,
-		"intercept":                  "not_found\nintercept" + toPage + proxy,
-		"one inside another":         "not_found\nhandle {\nnot_found" + proxy + "\n}",
+		"forward_auth":               "not_found\nforward_auth " + authenticator + " {\nuri /\n" + transport + "}",
+		"a proxy that sends no body": "not_found" + proxyWith("method GET\n"),
+		"an error":                   "not_found" + toError,
+		"an error route":             "handle_errors {\nnot_found\n}" + toError,
+		"two error routes":           "not_found {\nreplace none\n}\nhandle_errors {\nnot_found\n}" + toError,
+		"handle_response":            proxyWith(toPage),
+		"intercept":                  "not_found\nintercept {\n" + toPage + "}" + proxy,
+		"one inside another":         "not_found\nhandle {\nnot_found" + proxy + "}",
 		"a limit":                    "request_body {\nmax_size 10MB\n}\nnot_found" + proxy,
 		"a deferred header":          "header -Connection\nnot_found" + proxy,
-		"a deferred one, far away":   "route {\nheader >Connection keep-alive\nencode\nnot_found" + proxy + "\n}",
+		"a deferred one, far away":   "route {\nheader >Connection keep-alive\nencode\nnot_found" + proxy + "}",
 		"an access log":              "log\nnot_found" + proxy,
 	}
 	for name, option := range map[string]string{
