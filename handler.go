@@ -132,7 +132,7 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 		x.writer.RestoreHeader()
 	}
 	// An error in a route of intercept comes with the header fields of the response that the route is for.
-	if cause == judge.Response || x.request.IsIntercepted() {
+	if cause == judge.Response || cause == judge.Error && x.request.IsIntercepted() {
 		site = &x.site
 	}
 	w := x.setHeader(&rep, site)

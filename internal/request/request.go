@@ -58,10 +58,12 @@ func (r *Request) Read(from *http.Request) {
 	// in Chromium and WebKit, and same-origin in Firefox, as for a fetch of its own. What tells Firefox's navigation is
 	// Upgrade-Insecure-Requests, which no request has but one that opens a page.
 	mode := from.Header.Get("Sec-Fetch-Mode")
-	dest := from.Header.Get("Sec-Fetch-Dest")
-	isCORS := mode == "cors" || mode == "same-origin"
 	r.Navigates = mode == "navigate" || from.Header.Get("Upgrade-Insecure-Requests") == "1"
-	r.IsScript = isCORS && (dest == "" || dest == "empty") && !r.Navigates
+	isCORS := mode == "cors" || mode == "same-origin"
+	if isCORS && !r.Navigates {
+		dest := from.Header.Get("Sec-Fetch-Dest")
+		r.IsScript = dest == "" || dest == "empty"
+	}
 }
 
 // readForwarded reads what a trusted proxy says of the origin that the client addressed.
