@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -117,6 +118,8 @@ func loadedBackend(w http.ResponseWriter, r *http.Request) {
 	case "/upload":
 		body, _ := io.ReadAll(r.Body)
 		w.Write(body)
+	case "/early": // answers before it reads: so long a body is not discarded
+		w.WriteHeader(http.StatusNotFound)
 	default:
 		testcaddy.MissingPage(w, r)
 	}
@@ -162,6 +165,9 @@ func (l *load) run(t *testing.T, d time.Duration) {
 			running.Go(func() { l.keepAsking(ctx, t, c, k) })
 		}
 	}
+	for range 4 {
+		running.Go(func() { l.keepStalling(ctx, t) })
+	}
 	for ctx.Err() == nil && !t.Failed() {
 		l.reloads++
 		if err := caddy.Load(l.configs[l.reloads%2], true); err != nil {
@@ -173,6 +179,29 @@ func (l *load) run(t *testing.T, d time.Duration) {
 	running.Wait()
 	if t.Failed() {
 		t.FailNow()
+	}
+}
+
+// keepStalling sends uploads that stop halfway until the load ends, or the test has failed. Each gets the page, and its
+// connection ends.
+func (l *load) keepStalling(ctx context.Context, t *testing.T) {
+	for ctx.Err() == nil && !t.Failed() {
+		start := time.Now()
+		conn, err := net.Dial("tcp", l.addr)
+		if err != nil {
+			continue // the first reload opens the port anew
+		}
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_, _ = io.WriteString(conn, "POST /proxied/early HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n"+
+			strings.Repeat("x", 50_000))
+		answer, err := io.ReadAll(conn)
+		conn.Close()
+		if len(answer) == 0 && time.Since(start) < time.Second {
+			continue // the first reload has reset the connection, before Caddy waited for the upload
+		}
+		if err != nil || !strings.Contains(string(answer), "HTTP ERROR 404") {
+			t.Errorf("an upload that stops gets %.500q and %v", answer, err)
+		}
 	}
 }
 
