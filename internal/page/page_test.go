@@ -149,7 +149,8 @@ func wantTexts(t *testing.T, pg Page, uri, message, footer string) {
 	}
 }
 
-const defaultFooter = "Powered by Caddy v2.11.9"
+// defaultFooter names a version that no Caddy has, so that it stays when a new Caddy comes.
+const defaultFooter = "Powered by Caddy v0.0.0"
 
 // TestPlaceholdersOfOptions makes pages from options with a placeholder whose value is usable or not, or is blank.
 func TestPlaceholdersOfOptions(t *testing.T) {

@@ -32,11 +32,11 @@ func TestReplacementIsRelativeToTheManifest(t *testing.T) {
 func TestMistakesInManifestAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ manifest, err string }{
 		"unknown key": {
-			manifest: `{"caddy_version":"v2.11.9","plugin":[]}`,
+			manifest: `{"caddy_version":"v0.0.0","plugin":[]}`,
 			err:      `unknown field "plugin"; the keys are those of xcaddy's Builder`,
 		},
 		"more after it": {
-			manifest: `{"caddy_version":"v2.11.9","plugins":[]}, "replacements":[]}`,
+			manifest: `{"caddy_version":"v0.0.0","plugins":[]}, "replacements":[]}`,
 			err:      `there is something after the manifest's closing brace`,
 		},
 		"no version of Caddy": {
@@ -44,7 +44,7 @@ func TestMistakesInManifestAreRefused(t *testing.T) {
 			err:      `caddy_version is missing; pin it as in v1.2.3`,
 		},
 		"plugin without version": {
-			manifest: `{"caddy_version":"v2.11.9","plugins":[{"module_path":"a.test/b"}]}`,
+			manifest: `{"caddy_version":"v0.0.0","plugins":[{"module_path":"a.test/b"}]}`,
 			err:      `plugin "a.test/b" has no version; pin it as in v1.2.3`,
 		},
 	} {
