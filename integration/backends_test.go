@@ -103,6 +103,53 @@ func TestDocumentedCrawlFindsBrokenLinks(t *testing.T) {
 	}
 }
 
+// TestDocumentedHealthCheck has HAProxy check a site by the line of docs/report.md, and by lines with another address. A
+// check without the site's host succeeds whatever the address.
+func TestDocumentedHealthCheck(t *testing.T) {
+	s := testcaddy.Start(t, "http://www.example.com:0 {\nnot_found\nhandle /health {\nrespond 200\n}\n}")
+	documented := regexp.MustCompile(`(?m)^http-check send .*$`).FindString(readFile(t, "../docs/report.md"))
+	for name, tt := range map[string]struct {
+		line string
+		want string
+	}{
+		"documented": {
+			line: documented,
+			want: "succeeded, reason: Layer7 check passed, code: 200",
+		},
+		"a missing address": {
+			line: strings.Replace(documented, "/health", "/missing", 1),
+			want: "failed, reason: Layer7 wrong status, code: 404",
+		},
+		"a missing address and no host": {
+			line: "http-check send meth GET uri /missing",
+			want: "succeeded, reason: Layer7 check passed, code: 200",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, log := startHAProxy(t, fmt.Sprintf(`
+global
+	log stderr format raw local0
+defaults
+	mode http
+	log global
+	timeout connect 5s
+	timeout client 5s
+	timeout server 5s
+listen checked
+	bind fd@3
+	option httpchk
+	option log-health-checks
+	%s
+	server caddy %s check`, tt.line, s.Addr))
+			got := awaitLog(t, log, `Health check for server checked/caddy (\w+, reason: [^,]*, code: \d+)`)
+			if got != tt.want {
+				t.Errorf("%s: got %s, want %s", tt.line, got, tt.want)
+			}
+		})
+	}
+}
+
 // TestCacheInFront has nginx cache an application's 404s, which are fresh for a minute: its own, and replaced ones.
 func TestCacheInFront(t *testing.T) {
 	var requests atomic.Int32

@@ -190,11 +190,12 @@ func TestErrorServiceOfHAProxy(t *testing.T) {
 	here := strings.NewReplacer("127.0.0.1:8083", s.caddy.Addrs["8083"], "/etc/haproxy/404.http", copied)
 	shell(t, ".", here.Replace(command))
 
-	haproxy := testcaddy.HTTP11(t, startHAProxy(t, edited(t, example,
+	addr, _ := startHAProxy(t, edited(t, example,
 		"/etc/haproxy/404.http", copied,
 		"bind :80", "bind fd@3",
 		"127.0.0.1:9000", s.application,
-		"127.0.0.1:8082", s.caddy.Addrs["8082"])))
+		"127.0.0.1:8082", s.caddy.Addrs["8082"]))
+	haproxy := testcaddy.HTTP11(t, addr)
 	for _, path := range []string{"/x?y", ":8443/x"} {
 		res := haproxy.Get(t, "http://www.example.com"+path)
 		res.Want(t, http.StatusNotFound, readFile(t, "examples/errors/404.html"))
@@ -207,13 +208,12 @@ func TestErrorServiceOfHAProxy(t *testing.T) {
 }
 
 // startHAProxy runs HAProxy until the test ends, with a config that has it listen at fd@3.
-func startHAProxy(t *testing.T, config string) (addr string) {
+func startHAProxy(t *testing.T, config string) (addr, log string) {
 	t.Helper()
 	listener, addr := testcaddy.Listen(t)
 	file := testcaddy.TempFile(t, "haproxy.cfg", config+"\n")
 	haproxy := exec.CommandContext(t.Context(), "haproxy", "-db", "-f", file)
-	startLogging(t, haproxy, listener)
-	return addr
+	return addr, startLogging(t, haproxy, listener)
 }
 
 // startVarnish runs Varnish until the test ends. It chooses its port itself.

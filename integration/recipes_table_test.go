@@ -292,6 +292,9 @@ var recipes = []recipe{
 			{address: "other.example/.well-known/matrix/client", want: page()},
 			{address: "other.example:443/x", want: page()},
 			{address: "other.example/", want: page()},
+			{address: "localhost/", want: found("").without("HTTP ERROR")},
+			{address: "localhost.example/", want: page()},
+			{address: "not-localhost/", want: page()},
 			{address: "192.0.2.1/", want: found("").without("HTTP ERROR")},
 			{method: "OPTIONS", address: "192.0.2.1/", want: found("").without("HTTP ERROR")},
 			{method: "HEAD", address: "192.0.2.1:443/", want: found("")},
@@ -441,6 +444,7 @@ var recipes = []recipe{
 				want:    missing("text/plain", "URI: https://localhost:8081/a?b"),
 			},
 			{address: "localhost:8082/x?url=/evil", want: page()},
+			{address: "localhost:8083/x", want: missing("text/html", "We have no page at this address").without("Vary")},
 			{
 				address: "localhost:8090/html",
 				fields:  []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: shop.test"},
@@ -717,9 +721,29 @@ var recipes = []recipe{
 	{
 		of: "docs/moving.md: Another status as a 404",
 		visits: []visit{
-			{address: "www.example.com/forbidden", want: page()},
+			{address: "www.example.com/forbidden", want: page().without("From:", "Via:")},
 			{address: "www.example.com/gone", want: page()},
+			{address: "www.example.com/html", want: page("From:", "Via:")},
 			{address: "www.example.com/ok", want: found("text/html", "9000 has /ok")},
+		},
+	},
+	{
+		of: "docs/moving.md: Another status as a 404, 2",
+		visits: []visit{
+			{address: "www.example.com/private/forbidden", want: page().without("From:", "Via:")},
+			{address: "www.example.com/private/gone", want: page().without("From:", "Via:")},
+			{address: "www.example.com/private/html", want: page().without("From:", "Via:")},
+			{address: "www.example.com/private/json", client: script, want: page().without("From:", "Via:")},
+			{address: "www.example.com/private/ok", want: found("text/html", "9000 has /private/ok")},
+			{address: "www.example.com/json", want: missing("application/json", "9000 lacks /json")},
+			{address: "www.example.com/forbidden", want: answers(403, "text/html", "9000 lacks /forbidden")},
+		},
+	},
+	{
+		of: "docs/limits.md: Fragments of pages",
+		visits: []visit{
+			{address: "www.example.com/fragments/empty", want: missing("", "From: 9000").without("HTTP ERROR")},
+			{address: "www.example.com/html", want: page("From: 9000")},
 		},
 	},
 	{
