@@ -5,6 +5,7 @@ package integration
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -148,6 +149,119 @@ listen checked
 			}
 		})
 	}
+}
+
+// TestProgramsPrintThePage has git and the go command ask for an address that nothing answers: not_found alone, and the
+// site of docs/applications.md.
+func TestProgramsPrintThePage(t *testing.T) {
+	t.Chdir("..")
+	documented := caddyfiles(t)["docs/applications.md: Programs that print the page"]
+	for name, tt := range map[string]struct {
+		site      string
+		isPrinted bool
+	}{
+		"alone":      {site: "code.example.com {\nnot_found\n}", isPrinted: true},
+		"documented": {site: documented},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := strings.Replace(tt.site, "code.example.com {", "http://code.example.com:0 {", 1)
+			s := testcaddy.Start(t, site)
+			for program, command := range map[string]string{
+				"git": "git ls-remote http://code.example.com/x.git",
+				"go":  "GOPROXY=http://code.example.com go list -m -versions example.com/x",
+			} {
+				output := throughProxy(t, s.Addr, command+"; test $? -ne 0")
+				if !strings.Contains(output, "not found") && !strings.Contains(output, "404 Not Found") {
+					t.Errorf("%s: got\n%s", program, output)
+				}
+				for _, line := range []string{"HTTP ERROR 404", "URI: ", "STATUS: 404", "MESSAGE: ", "Powered by"} {
+					if strings.Contains(output, line) != tt.isPrinted {
+						t.Errorf("%s: got\n%s\nwant a line with %s: %t", program, output, line, tt.isPrinted)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestGoFindsImports has the go command look for a module at the site of docs/applications.md, whose 404.html says
+// where the versions are.
+func TestGoFindsImports(t *testing.T) {
+	t.Chdir("..")
+	root := t.TempDir()
+	module := root + "/proxy/go.example.com/x/@v/"
+	if err := os.MkdirAll(module, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, root+"/404.html", goImport)
+	writeFile(t, module+"list", "v1.2.0\n")
+	writeFile(t, module+"v1.2.0.info", `{"Version": "v1.2.0"}`)
+	writeFile(t, module+"v1.2.0.mod", "module go.example.com/x\n")
+	here := strings.NewReplacer("go.example.com {", "http://go.example.com:0 {", "/srv/go", testcaddy.Quote(root))
+	s := testcaddy.Start(t, here.Replace(caddyfiles(t)["docs/applications.md: Imports of Go modules"]))
+	output := throughProxy(t, s.Addr, "GOPROXY=direct GOINSECURE=go.example.com go list -m -versions go.example.com/x")
+	if output != "go.example.com/x v1.2.0\n" {
+		t.Errorf("got\n%s", output)
+	}
+}
+
+// TestFragmentsInFront has Varnish and nginx put a fragment into a page, which does not exist: not_found alone, and the
+// site of docs/limits.md.
+func TestFragmentsInFront(t *testing.T) {
+	t.Chdir("..")
+	const missing = "/fragments/missing"
+	application := testcaddy.Backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == missing {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<p><esi:include src="%[1]s"/><!--# include virtual="%[1]s" --></p>`, missing)
+	})
+	documented := caddyfiles(t)["docs/limits.md: Fragments of pages"]
+	here := strings.NewReplacer("www.example.com {", "http://www.example.com:0 {", "localhost:9000", application)
+	for name, site := range map[string]string{
+		"alone":      "www.example.com {\nnot_found\nreverse_proxy localhost:9000\n}",
+		"documented": documented,
+	} {
+		t.Run(name, func(t *testing.T) {
+			caddy := testcaddy.Start(t, here.Replace(site)).Addr
+			varnish := startVarnish(t, fmt.Sprintf(`
+vcl 4.1;
+backend caddy {
+	.host = "127.0.0.1";
+	.port = "%s";
+}
+sub vcl_backend_response {
+	set beresp.do_esi = true;
+}`, portOf(caddy)))
+			nginx := startNginx(t, fmt.Sprintf(`
+server {
+	listen ADDR;
+	location / {
+		proxy_pass http://%s;
+		proxy_set_header Host $host;
+		ssi on;
+	}
+}`, caddy))
+			for proxy, addr := range map[string]string{"Varnish": varnish, "nginx": nginx} {
+				page := testcaddy.HTTP11(t, addr).Get(t, "http://www.example.com/")
+				hasPage := strings.Contains(page.Content, "HTTP ERROR 404")
+				if page.StatusCode != http.StatusOK || hasPage != (name == "alone") {
+					t.Errorf("%s: got the status %d and\n%s", proxy, page.StatusCode, page.Content)
+				}
+			}
+		})
+	}
+}
+
+// throughProxy runs a command whose requests all go to a Caddy. Over HTTPS, there is nobody.
+func throughProxy(t *testing.T, addr, command string) (output string) {
+	t.Helper()
+	return shell(t, t.TempDir(), fmt.Sprintf(`
+export http_proxy=http://%s https_proxy=http://127.0.0.1:1 no_proxy= HTTP_PROXY= HTTPS_PROXY= NO_PROXY=
+export GOSUMDB=off GOFLAGS=-modcacherw GOTOOLCHAIN=local GOMODCACHE=$PWD/modules
+%s`, addr, command))
 }
 
 // TestCacheInFront has nginx cache an application's 404s, which are fresh for a minute: its own, and replaced ones.
