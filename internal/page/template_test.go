@@ -175,6 +175,17 @@ func TestPlaceholderOfATemplate(t *testing.T) {
 	wantBody(t, m, pg, "html", "&lt;\n\uFFFD||{{ `${ {x:1}}`")
 }
 
+// TestLinkInARefreshIsFiltered needs Go 1.26.1, and 1.26.3 for the white space around the sign.
+func TestLinkInARefreshIsFiltered(t *testing.T) {
+	for _, sign := range []string{"=", " = "} {
+		before := `<meta http-equiv="refresh" content="0; url` + sign
+		file := tempFile(t, before+`{{.Placeholder "x"}}">`)
+		m := newMaker(t, Options{Templates: rows{"html": {file}}})
+		pg := m.Make(ask("GET", "/"), placeholders(values{"x": "javascript:alert(1)"}))
+		wantBody(t, m, pg, "html", before+`#ZgotmplZ">`)
+	}
+}
+
 // TestExportedTemplateIsTheBuiltInPage renders the built-in pages as templates. html/template escapes more in HTML.
 func TestExportedTemplateIsTheBuiltInPage(t *testing.T) {
 	templates := make(rows)
