@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fcgiwrap answers with a 403 for a CGI script that does not exist, as for one that may not be executed. Its manual names
-# no status.
+# fcgiwrap answers with a 403 for a CGI script that does not exist, as for one that may not be executed. Its manual
+# names no status.
 #
 # Debian 12: fcgiwrap 1.1.0-14+deb12u1, asked by cgi-fcgi of libfcgi-bin 2.4.2-2+deb12u1. Tried on 2026-11-28.
 # Seen:

@@ -104,8 +104,8 @@ func TestDocumentedCrawlFindsBrokenLinks(t *testing.T) {
 	}
 }
 
-// TestDocumentedHealthCheck has HAProxy check a site by the line of docs/report.md, and by lines with another address. A
-// check without the site's host succeeds whatever the address.
+// TestDocumentedHealthCheck has HAProxy check a site by the line of docs/report.md, and by lines with another address.
+// A check without the site's host succeeds whatever the address.
 func TestDocumentedHealthCheck(t *testing.T) {
 	s := testcaddy.Start(t, "http://www.example.com:0 {\nnot_found\nhandle /health {\nrespond 200\n}\n}")
 	documented := regexp.MustCompile(`(?m)^http-check send .*$`).FindString(readFile(t, "../docs/report.md"))

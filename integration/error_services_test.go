@@ -37,8 +37,8 @@ func startErrorService(t *testing.T, proxies string) errorService {
 	}
 }
 
-// greeter is an application with one page, which says by which method it was asked for, and one that includes a fragment
-// that is missing.
+// greeter is an application with one page, which says by which method it was asked for, and one that includes a
+// fragment that is missing.
 func greeter(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/hello":

@@ -280,12 +280,14 @@ var recipes = []recipe{
 			{
 				address: "guide.example.com/nothing",
 				accept:  "text/markdown, text/html, */*",
-				want:    missing("text/markdown", `Link: </llms.txt>; rel="help"`, "at <http://guide.example.com/nothing>.", "(https://guide.example.com/llms.txt)", "(https://guide.example.com/sitemap.xml)"),
+				want: missing("text/markdown", `Link: </llms.txt>; rel="help"`, "at <http://guide.example.com/nothing>.",
+					"(https://guide.example.com/llms.txt)", "(https://guide.example.com/sitemap.xml)"),
 			},
 			{
 				address: "guide.example.com/docs/nothing.md",
 				accept:  "*/*",
-				want:    missing("text/markdown", `Link: </llms.txt>; rel="help"`, "(https://guide.example.com/llms.txt)", "(https://guide.example.com/sitemap.xml)"),
+				want: missing("text/markdown", `Link: </llms.txt>; rel="help"`,
+					"(https://guide.example.com/llms.txt)", "(https://guide.example.com/sitemap.xml)"),
 			},
 			{address: "guide.example.com/nothing", accept: "*/*", want: page(`Link: </llms.txt>; rel="help"`)},
 			{address: "guide.example.com/search?q=x", want: page("From: 8081")},
