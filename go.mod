@@ -1,6 +1,6 @@
 module github.com/caddy-notfound/notfound
 
-go 1.26.0
+go 1.26.3
 
 require (
 	github.com/caddyserver/caddy/v2 v2.11.9

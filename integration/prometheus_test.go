@@ -24,9 +24,9 @@ const monitoring = "../examples/monitoring/"
 // day before is now.
 //
 // The values are exact: Prometheus extrapolates an increase neither to before a counter was 0, nor past the time of
-// the query.
+// the query. The Caddy is a process of its own, whose counters begin at 0.
 func TestPrometheusSeesTheTraffic(t *testing.T) {
-	s := testcaddy.Start(t, `
+	caddyfile := testcaddy.Caddyfile(`
 http://a.test:0 {
 	not_found
 	error /error 404
@@ -36,7 +36,10 @@ http://a.test:0 {
 http://127.0.0.1:0 {
 	metrics
 }`, "metrics {\nper_host\n}")
-	p := startPrometheus(t, s.Addr)
+	log := startLogging(t, command(t, "run", "--config", testcaddy.TempFile(t, "Caddyfile", caddyfile)))
+	addr := awaitLog(t, log, `"actual_address":"([^"]+)"`)
+	caddy := testcaddy.HTTP11(t, addr)
+	p := startPrometheus(t, addr)
 	p.awaitPages(t, 0)
 	if alerts := p.query(t, trueAlerts, ""); alerts != "" {
 		t.Errorf("before any traffic, there are the alerts %s", alerts)
@@ -58,7 +61,7 @@ http://127.0.0.1:0 {
 		{"/ok", none, 1},
 	} {
 		for range traffic.times {
-			s.Get(t, "http://a.test"+traffic.path, "Referer: "+traffic.referer)
+			caddy.Get(t, "http://a.test"+traffic.path, "Referer: "+traffic.referer)
 		}
 	}
 	now := p.awaitPages(t, 382)
@@ -84,7 +87,7 @@ http://127.0.0.1:0 {
 		"By cause A":                     "error 11, response 302, unanswered 69",
 		"Unanswered, and a day before A": "69",
 		"Unanswered, and a day before B": "69",
-		"By instance A":                  s.Addr + " 382",
+		"By instance A":                  addr + " 382",
 	}
 	variables := strings.NewReplacer(
 		"$job", "caddy|none",

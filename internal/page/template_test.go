@@ -175,15 +175,13 @@ func TestPlaceholderOfATemplate(t *testing.T) {
 	wantBody(t, m, pg, "html", "&lt;\n\uFFFD||{{ `${ {x:1}}`")
 }
 
-// TestLinkInARefreshIsFiltered needs Go 1.26.1, and 1.26.3 for the white space around the sign.
+// TestLinkInARefreshIsFiltered has a template that leads to an address of another scheme than those of the web.
 func TestLinkInARefreshIsFiltered(t *testing.T) {
-	for _, sign := range []string{"=", " = "} {
-		before := `<meta http-equiv="refresh" content="0; url` + sign
-		file := tempFile(t, before+`{{.Placeholder "x"}}">`)
-		m := newMaker(t, Options{Templates: rows{"html": {file}}})
-		pg := m.Make(ask("GET", "/"), placeholders(values{"x": "javascript:alert(1)"}))
-		wantBody(t, m, pg, "html", before+`#ZgotmplZ">`)
-	}
+	const before = `<meta http-equiv="refresh" content="0; url=`
+	file := tempFile(t, before+`{{.Placeholder "x"}}">`)
+	m := newMaker(t, Options{Templates: rows{"html": {file}}})
+	pg := m.Make(ask("GET", "/"), placeholders(values{"x": "x:1"}))
+	wantBody(t, m, pg, "html", before+`#ZgotmplZ">`)
 }
 
 // TestExportedTemplateIsTheBuiltInPage renders the built-in pages as templates. html/template escapes more in HTML.
