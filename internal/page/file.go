@@ -262,6 +262,9 @@ func checkPath(path string) error {
 	switch {
 	case path == "":
 		return errors.New("a path is empty; write one as in 404.html")
+	case strings.Contains(path, `\{`):
+		return fmt.Errorf("%q has a backslash before a placeholder, which makes its brace a plain character; write %s",
+			path, strings.ReplaceAll(path, `\`, "/"))
 	case ofMatcher.MatchString(path):
 		return fmt.Errorf("%q may become a file of the next handlers, such as a script; "+
 			"write the files in a row, as in {http.vars.root}/a/404.html {http.vars.root}/404.html: "+
