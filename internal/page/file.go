@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,9 +225,14 @@ func (f *file) open(pg Page, logger *zap.Logger) (path string, c content, err er
 	return f.path, c, err
 }
 
-// isMissing reports whether a site has no such file.
+// isMissing reports whether a site has no such file, or no file can have its name.
 func isMissing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
+	noFile := []error{fs.ErrNotExist, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.EINVAL}
+	if isWindows {
+		const invalidName, nameTooLong = syscall.Errno(123), syscall.Errno(206)
+		noFile = append(noFile, invalidName, nameTooLong)
+	}
+	return slices.ContainsFunc(noFile, func(target error) bool { return errors.Is(err, target) })
 }
 
 // onceAMinute bounds log entries that requests cause.
@@ -302,35 +308,62 @@ var (
 
 	// isRow matches several paths in one pair of quotes.
 	isRow = regexp.MustCompile(`\.\w+\s+[/{]`)
-
-	// leaves matches a path that could lead out of its folder. Windows drops dots and blanks behind "..".
-	leaves = regexp.MustCompile(`\x00|(^|[/\\])\.\.[. ]*([/\\]|$)`)
-
-	// reserved are the bytes that such a value cannot have, because it is one element of a path.
-	reserved = `/\` + map[string]string{"windows": `:*?"<>|`}[runtime.GOOS]
 )
+
+const isWindows = runtime.GOOS == "windows"
 
 // expand returns the path of a site's own file for a request. The error is [fs.ErrNotExist] if the request names no
 // site, which is no mistake.
 func (f *file) expand(placeholders Placeholders) (string, error) {
 	path, err := placeholders.ReplaceFunc(f.path, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
-		isElement := strings.Trim(text, ". ") != "" && !strings.ContainsAny(text, reserved)
 		switch {
-		case value != nil && !isOperators(name) && !isElement:
+		case value != nil && !isOperators(name) && !isElement(text):
 			return nil, fs.ErrNotExist
 		case text == "":
 			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)
 		}
 		return text, nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return f.path, err
-	}
-	if leaves.MatchString(path) {
+	case leaves(path):
+		return path, fs.ErrNotExist
+	case isWindows && filepath.VolumeName(path) != f.volumeForAnother(placeholders):
 		return path, fs.ErrNotExist
 	}
 	return path, nil
+}
+
+// volumeForAnother returns the volume of the path, on Windows, for a client that sends other values. If it is another
+// volume, a client chooses it: if the root is /, {http.vars.root}/{http.request.host}/404.html begins with a server.
+func (f *file) volumeForAnother(placeholders Placeholders) string {
+	path, _ := placeholders.ReplaceFunc(f.path, func(name string, value any) (any, error) {
+		text := caddy.ToString(value)
+		if !isOperators(name) {
+			text += "x"
+		}
+		return text, nil
+	})
+	return filepath.VolumeName(path)
+}
+
+// isElement reports whether a value is one element of a path. Windows' devices, such as NUL, are not local, nor is what
+// has a colon.
+func isElement(value string) bool {
+	return filepath.IsLocal(value) && !strings.ContainsAny(value, `/\`) && strings.Trim(value, ". ") != ""
+}
+
+// leaves reports whether a path could lead out of its folder. Windows drops dots and blanks behind "..".
+func leaves(path string) bool {
+	isSlash := func(r rune) bool { return r == '/' || r == '\\' }
+	for element := range strings.FieldsFuncSeq(path, isSlash) {
+		if strings.HasPrefix(element, "..") && strings.Trim(element, ". ") == "" {
+			return true
+		}
+	}
+	return false
 }
 
 const (
