@@ -96,18 +96,18 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 		listen[0] = "free/" + listen[0].(string)
 	}
 	root, _ := object["root"].(string)
-	if filepath.IsAbs(root) {
+	if path.IsAbs(root) {
 		object["root"] = s.folder(t, root)
 	}
 	site, _ := object["site"].(string) // a variable that a document has
-	if filepath.IsAbs(site) {
+	if path.IsAbs(site) {
 		object["site"] = s.folder(t, site)
 	}
 	templates, _ := object["template"].(map[string]any)
 	for _, row := range templates {
 		files := row.([]any)
 		for i, file := range files {
-			if filepath.IsAbs(file.(string)) {
+			if path.IsAbs(file.(string)) {
 				files[i] = "examples/brand/" + filepath.Base(file.(string))
 			}
 		}
@@ -129,7 +129,7 @@ func (s *staged) replaceIn(t *testing.T, part any) {
 // the recipe's own files.
 func (s *staged) folder(t *testing.T, root string) (folder string) {
 	t.Helper()
-	folder = filepath.Join(s.folders, root)
+	folder = filepath.ToSlash(filepath.Join(s.folders, root))
 	if strings.Contains(root, "{") {
 		return folder
 	}

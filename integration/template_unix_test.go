@@ -78,3 +78,14 @@ func unprivileged(cmd *exec.Cmd) *exec.Cmd {
 	}
 	return cmd
 }
+
+// shortDir returns a new folder, whose path is short enough for that of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,9 @@ func sites(root, placeholder, format string) Options {
 }
 
 const host, variable = "http.request.host", "http.vars.site"
+
+// noSuchFile is in the words of the system.
+var noSuchFile = syscall.ENOENT.Error()
 
 // TestPageOfASite sends the file of a site as it is, or the built-in page. The mistakes of sites and of their operator
 // are logged, and a file that does not exist is at the level debug.
@@ -422,7 +426,7 @@ func TestRowThatCannotBeSent(t *testing.T) {
 		"no file is there": {
 			row:    []string{missing},
 			err:    noFile,
-			logged: map[string]string{missing: "no such file"},
+			logged: map[string]string{missing: noSuchFile},
 		},
 		"a file that the running config has": {
 			row:    []string{broken},
@@ -431,11 +435,11 @@ func TestRowThatCannotBeSent(t *testing.T) {
 		"one that it has and one that it has not": {
 			row:    []string{broken, missing},
 			err:    noFile,
-			logged: map[string]string{broken: noField, missing: "no such file"},
+			logged: map[string]string{broken: noField, missing: noSuchFile},
 		},
 		"a later file can be sent": {
 			row:    []string{missing, good},
-			logged: map[string]string{missing: "no such file"},
+			logged: map[string]string{missing: noSuchFile},
 		},
 		"an earlier file can be sent": {
 			row:    []string{good, broken},
@@ -443,7 +447,7 @@ func TestRowThatCannotBeSent(t *testing.T) {
 		},
 		"a site's own file": {
 			row:    []string{missing, ofSite},
-			logged: map[string]string{missing: "no such file"},
+			logged: map[string]string{missing: noSuchFile},
 		},
 		"only a site's own file": {row: []string{ofSite}},
 	} {
@@ -523,7 +527,7 @@ func TestFirstFileOfARowThatCanBeSentIsThePage(t *testing.T) {
 		}
 		time.Sleep(pause)
 		wantBody(t, m, pageOf("b.test"), "html", "fixed") // its last good page
-		wantMistake(t, logs, "no such file")
+		wantMistake(t, logs, noSuchFile)
 	})
 }
 

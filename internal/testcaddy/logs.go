@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -24,9 +25,16 @@ func (e Entry) Host() string {
 	return host
 }
 
-// NewLogs returns logs that a Caddyfile can have Caddy write to, until the test ends.
+// NewLogs returns logs that a Caddyfile can have Caddy write to, until the test ends. Caddy never closes the file, so
+// Windows does not remove it.
 func NewLogs(t testing.TB) *Logs {
-	file := TempFile(t, "log", "")
+	t.Helper()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	file := filepath.Join(dir, "log")
 	return &Logs{"output file " + Quote(file) + " {\nroll_disabled\n}", file}
 }
 
