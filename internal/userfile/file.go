@@ -286,16 +286,16 @@ func CheckPath(path string) error {
 	case strings.Contains(path, `\{`):
 		return fmt.Errorf("%q has a backslash before a placeholder, which makes its brace a plain character; write %s",
 			path, strings.ReplaceAll(path, `\`, "/"))
-	case ofMatcher.MatchString(path):
+	case placeholderOfMatcher.MatchString(path):
 		return fmt.Errorf("%q may become a file of the next handlers, such as a script; "+
 			"write the files in a row, as in {http.vars.root}/a/404.html {http.vars.root}/404.html: "+
 			"the first that can be sent is the page", path)
 	case beginsWithRequest(path):
 		return fmt.Errorf("%q begins with what a client or an upstream sends; "+
 			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
-	case isRow.MatchString(path):
+	case severalPaths.MatchString(path):
 		return fmt.Errorf("%q is one path, because of the quotes; write each path without them, or in its own", path)
-	case ofMoment.MatchString(path):
+	case placeholderOfFileOrTime.MatchString(path):
 		return fmt.Errorf("%q has a placeholder of the file or the time, which no path can have; "+
 			"write the path itself, or {env.NAME}", path)
 	}
@@ -315,14 +315,14 @@ func beginsWithRequest(path string) bool {
 }
 
 var (
-	// ofMatcher matches a placeholder of the file matcher, which the next handlers set anew before a path is expanded.
-	ofMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
+	// placeholderOfMatcher matches one of the file matcher, which the next handlers set anew before a path is expanded.
+	placeholderOfMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
 
-	// ofMoment matches a placeholder that Caddy would read a file for, or that is never the same.
-	ofMoment = regexp.MustCompile(`\{(file|time)\.`)
+	// placeholderOfFileOrTime matches one that Caddy would read a file for, or that is never the same.
+	placeholderOfFileOrTime = regexp.MustCompile(`\{(file|time)\.`)
 
-	// isRow matches several paths in one pair of quotes.
-	isRow = regexp.MustCompile(`\.\w+\s+[/{]`)
+	// severalPaths matches several paths in one pair of quotes.
+	severalPaths = regexp.MustCompile(`\.\w+\s+[/{]`)
 )
 
 const isWindows = runtime.GOOS == "windows"
