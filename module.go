@@ -184,7 +184,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	err = h.maker.Load(registry) // each config has its own
+	configID := registry // each config has a registry of its own
+	err = h.maker.Load(configID)
 	if err != nil && isReload() {
 		return fmt.Errorf("template: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,6 +20,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
 // withActions is a page that a template would change.
@@ -58,7 +59,7 @@ func TestPageOfASite(t *testing.T) {
 		"json":     `{"a": "b"}`,
 		"empty":    "",
 		"latin1":   "f\xfcr",
-		"too long": strings.Repeat("x", maxSize+1),
+		"too long": strings.Repeat("x", userfile.MaxSize+1),
 
 		"folder/404.html": "",
 	})
@@ -153,34 +154,6 @@ func TestMistakesOfSitesAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestNoValueLeavesItsFolder covers what means the same on each system.
-func TestNoValueLeavesItsFolder(t *testing.T) {
-	const path = `C:\sites\a.test`
-	for value, want := range map[string]error{
-		"":     fs.ErrNotExist,
-		".":    fs.ErrNotExist,
-		" .":   fs.ErrNotExist,
-		"a/b":  fs.ErrNotExist,
-		`a\b`:  fs.ErrNotExist,
-		"a..b": nil,
-	} {
-		for _, sent := range []string{host, "http.reverse_proxy.header.X-Site"} {
-			both := file{isOfSite: true, path: "{" + sent + "}{" + variable + "}"}
-			got, err := both.expand(placeholders(values{sent: value, variable: path}))
-			if err != want || err == nil && got != value+path {
-				t.Errorf("{%s}, %q: got %q, %v, want the error %v", sent, value, got, err, want)
-			}
-		}
-	}
-	for _, value := range []string{"..", "/a.test/../..", `\a\..`, `\a\.. .\b`, "/.. ./x"} {
-		site := file{isOfSite: true, path: "{" + variable + "}"}
-		got, err := site.expand(placeholders(values{variable: value}))
-		if err != fs.ErrNotExist {
-			t.Errorf("%q: got %q, %v", value, got, err)
-		}
-	}
-}
-
 // TestSitesTakeNoMemory has clients ask for made-up hosts, and for many sites.
 func TestSitesTakeNoMemory(t *testing.T) {
 	pages := make(map[string]string)
@@ -209,304 +182,6 @@ func TestSitesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// TestChangedFileIsReadAgain changes a kept file in each way that a file can change. The clock is synctest's; the
-// files, whose times are set by it, are real.
-func TestChangedFileIsReadAgain(t *testing.T) {
-	const long = time.Hour // since a file was written
-	for name, change := range map[string]func(e *editedFile){
-		"edited, with actions and without": func(e *editedFile) {
-			e.write("{{.Status}}", 0)
-			time.Sleep(pause - time.Millisecond)
-			e.wants("one")
-			time.Sleep(time.Millisecond)
-			e.wants("0")
-			e.write("two", 0)
-			e.becomes("two")
-			e.wantsLogged(inUse, inUse)
-		},
-		"with the same time and size": func(e *editedFile) {
-			e.write("two", long)
-			e.becomes("two")
-			e.wantsLogged(inUse)
-		},
-		"too long": func(e *editedFile) {
-			e.must(os.Truncate(e.file, maxSize+1))
-			e.becomes("one")
-			e.wantsLogged("it has more than 1 MiB")
-		},
-		"broken, then corrected": func(e *editedFile) {
-			for _, content := range []string{"{{.URI", "{{.Uri}}"} {
-				e.write(content, long)
-				for range 3 {
-					e.becomes("one")
-				}
-			}
-			e.wantsLogged("unclosed action", "can't evaluate field Uri")
-			e.write("one", long)
-			e.becomes("one")
-			e.wantsLogged(inUse)
-		},
-		"removed, and back": func(e *editedFile) {
-			e.must(os.Remove(e.file))
-			for range 3 {
-				e.becomes("one")
-			}
-			e.must(os.Mkdir(e.file, 0o700))
-			e.becomes("one")
-			e.wantsLogged("run caddy not-found export-template text", "is not a regular file")
-			e.must(os.Remove(e.file))
-			e.write("one", long)
-			e.becomes("one")
-			e.wantsLogged(inUse)
-		},
-		"untouched, with another time": func(e *editedFile) {
-			before := e.kept().kept.Load()
-			e.write("one", 0)
-			for range 3 {
-				e.becomes("one")
-			}
-			if e.kept().kept.Load() != before {
-				e.Error("the file was parsed again")
-			}
-		},
-		"while another request looks": func(e *editedFile) {
-			e.write("two", 0)
-			time.Sleep(pause)
-			e.kept().reading.Lock()
-			e.wants("one")
-			e.kept().reading.Unlock()
-			e.wants("two")
-			e.wantsLogged(inUse)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newEditedFile(t, "one", long)
-				change(e)
-				e.wantsLogged()
-			})
-		})
-	}
-}
-
-// editedFile is a kept file for text.
-type editedFile struct {
-	testing.TB
-	file  string
-	maker *Maker
-	logs  *observer.ObservedLogs
-}
-
-// newEditedFile loads a file that was written some time ago.
-func newEditedFile(t testing.TB, content string, age time.Duration) *editedFile {
-	t.Helper()
-	e := &editedFile{TB: t, file: tempFile(t, "")}
-	e.write(content, age)
-	e.maker, e.logs = observed(t, Options{Templates: rows{"text": {e.file}}})
-	return e
-}
-
-func (e *editedFile) kept() *file {
-	return e.maker.files[0]
-}
-
-func (e *editedFile) must(err error) {
-	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
-}
-
-func (e *editedFile) write(content string, age time.Duration) {
-	e.Helper()
-	writeFile(e, e.file, content)
-	modified := time.Now().Add(-age)
-	e.must(os.Chtimes(e.file, modified, modified))
-}
-
-// wants renders the template.
-func (e *editedFile) wants(content string) {
-	e.Helper()
-	wantBody(e, e.maker, Page{}, "text", content)
-}
-
-// becomes renders the template after the file is read again.
-func (e *editedFile) becomes(content string) {
-	e.Helper()
-	time.Sleep(pause)
-	e.wants(content)
-}
-
-const inUse = "the changed file of a page is in use"
-
-func (e *editedFile) wantsLogged(parts ...string) {
-	e.Helper()
-	wantLogged(e, e.logs, e.file, parts...)
-}
-
-// wantLogged takes the log entries about a file: that it is in use, or an error with this part in its text.
-func wantLogged(t testing.TB, logs *observer.ObservedLogs, file string, parts ...string) {
-	t.Helper()
-	entries := logs.TakeAll()
-	if len(entries) != len(parts) {
-		t.Errorf("got %d log entries, want %d: %v", len(entries), len(parts), entries)
-		return
-	}
-	for i, entry := range entries {
-		fields := entry.ContextMap()
-		text, _ := fields["error"].(string)
-		isInfo := entry.Level == zapcore.InfoLevel && entry.Message == parts[i]
-		isError := entry.Level == zapcore.ErrorLevel && strings.Contains(text, parts[i])
-		if fields["template"] != file || !isInfo && !isError {
-			t.Errorf("got the log entry %v %v, want %s", entry.Entry, fields, parts[i])
-		}
-	}
-}
-
-// TestHandlersShareAFile has several handlers name a file. What they log goes to the logger of the one that reads it.
-func TestHandlersShareAFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first := newEditedFile(t, "one", 0)
-		byPath := Options{Templates: rows{"text": {first.file}}}
-		byName := Options{Templates: rows{"text": {filepath.Base(first.file)}}}
-		t.Chdir(filepath.Dir(first.file))
-		second, secondLogs := observed(t, byName)
-		t.Chdir(t.TempDir()) // the key stays
-		if second.files[0] != first.kept() {
-			t.Error("the handlers have files of their own")
-		}
-		other := newMaker(t, Options{Templates: rows{"html": {first.file}}})
-		if other.files[0] == first.kept() {
-			t.Error("two formats share a file")
-		}
-
-		for _, change := range []struct{ content, logged string }{
-			{"{{.URI", "unclosed action"},
-			{"two", inUse},
-		} {
-			first.write(change.content, 0)
-			time.Sleep(pause)
-			body(t, second, Page{}, "text")
-			body(t, first.maker, Page{}, "text")
-			wantLogged(t, secondLogs, first.file, change.logged)
-			first.wantsLogged()
-		}
-		first.write("three", 0)
-		_, reloadedLogs := observed(t, byPath)
-		wantLogged(t, reloadedLogs, first.file, inUse)
-		closeNow(second)
-		wantReferences(t, first.file, "text", 2)
-	})
-}
-
-// TestRowThatCannotBeSent loads configs with rows of files that cannot be used, after a config that has some of them.
-// The error is for a reload. A mistake is logged once for each config, by the first of its handlers.
-func TestRowThatCannotBeSent(t *testing.T) {
-	good := tempFile(t, "good")
-	broken := tempFile(t, "{{.Uri}}")
-	missing := filepath.Join(t.TempDir(), "404.html")
-	const (
-		ofSite    = "{http.vars.root}/404.html"
-		noField   = "can't evaluate field Uri"
-		noFile    = "; for the built-in page to begin with, run caddy not-found export-template html"
-		isAllowed = ""
-	)
-
-	running, logs := observed(t, Options{Templates: rows{"html": {broken}}})
-	wantLogged(t, logs, broken, noField)
-	if got := running.offers.Choose("text/html"); got != 1 {
-		t.Fatal("HTML is not the second format")
-	}
-
-	for name, tt := range map[string]struct {
-		row    []string
-		err    string
-		logged map[string]string // the mistake of each file
-	}{
-		"no file is there": {
-			row:    []string{missing},
-			err:    noFile,
-			logged: map[string]string{missing: noSuchFile},
-		},
-		"a file that the running config has": {
-			row:    []string{broken},
-			logged: map[string]string{broken: noField},
-		},
-		"one that it has and one that it has not": {
-			row:    []string{broken, missing},
-			err:    noFile,
-			logged: map[string]string{broken: noField, missing: noSuchFile},
-		},
-		"a later file can be sent": {
-			row:    []string{missing, good},
-			logged: map[string]string{missing: noSuchFile},
-		},
-		"an earlier file can be sent": {
-			row:    []string{good, broken},
-			logged: map[string]string{broken: noField},
-		},
-		"a site's own file": {
-			row:    []string{missing, ofSite},
-			logged: map[string]string{missing: noSuchFile},
-		},
-		"only a site's own file": {row: []string{ofSite}},
-	} {
-		core, logs := observer.New(zapcore.DebugLevel)
-		o := Options{
-			Server:    defaultFooter,
-			Sample:    noPlaceholders,
-			FullName:  fullName,
-			Logger:    zap.New(core),
-			Templates: rows{"html": tt.row},
-		}
-		config := new(int)
-		var handlers []*Maker
-		for range 2 {
-			m, err := load(t, o, config)
-			handlers = append(handlers, m)
-			if tt.err != isAllowed {
-				wantError(t, name, err, tt.err)
-			} else if err != nil {
-				t.Errorf("%s: got the error %v", name, err)
-			}
-		}
-		closeNow(handlers...)
-		for file, mistake := range tt.logged {
-			entries := logs.FilterField(zap.String("template", file)).All()
-			text := ""
-			for _, entry := range entries {
-				text, _ = entry.ContextMap()["error"].(string)
-			}
-			if len(entries) != 1 || !strings.Contains(text, mistake) {
-				t.Errorf("%s: got the log entries %v about %s, want one with %s", name, entries, file, mistake)
-			}
-		}
-		if logs.Len() != len(tt.logged) {
-			t.Errorf("%s: got the log entries %v", name, logs.All())
-		}
-	}
-}
-
-// TestLastGoodPageOutlastsAReload breaks a file before a reload, which is not refused.
-func TestLastGoodPageOutlastsAReload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEditedFile(t, "good {{.Message}}", 0)
-		e.write("{{.Uri}}", 0)
-		core, logs := observer.New(zapcore.DebugLevel)
-		o := Options{Sample: noPlaceholders, FullName: fullName, Logger: zap.New(core)}
-		o.Templates = rows{"text": {e.file}}
-		next, err := load(t, o, "the next config")
-		if err != nil {
-			t.Error(err)
-		}
-		closeNow(e.maker)
-		wantLogged(t, logs, e.file, "can't evaluate field Uri")
-		wantBody(t, next, Page{Message: "page"}, "text", "good page")
-		closeNow(next)
-		wantReferences(t, e.file, "text", 0)
-	})
-}
-
 // TestFirstFileOfARowThatCanBeSentIsThePage has each file of a row come and go.
 func TestFirstFileOfARowThatCanBeSentIsThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -525,51 +200,15 @@ func TestFirstFileOfARowThatCanBeSentIsThePage(t *testing.T) {
 		if err := os.Remove(fixed); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(pause)
+		time.Sleep(time.Second)
 		wantBody(t, m, pageOf("b.test"), "html", "fixed") // its last good page
 		wantMistake(t, logs, noSuchFile)
 	})
 }
 
-// TestPathIsRefused has placeholders that no path can have.
-func TestPathIsRefused(t *testing.T) {
-	t.Setenv("NOT_FOUND_TEST_EMPTY", "")
-	for path, want := range map[string]string{
-		"":                              "a path is empty",
-		"{http.request.host}/404.html":  "begins with what a client or an upstream sends",
-		"{http.regexp.lang.1}/404.html": "begins with what a client or an upstream sends",
-		"{http.auth.user.id}/404.html":  "begins with what a client or an upstream sends",
-		"{http.error.message}/404.html": "begins with what a client or an upstream sends",
-
-		"{http.reverse_proxy.header.X-Site}/404.html": "begins with what a client or an upstream sends",
-		"{http.intercept.header.X-Site}/404.html":     "begins with what a client or an upstream sends",
-		"{http.response.header.X-Site}/404.html":      "begins with what a client or an upstream sends",
-		"{http.url_pattern.search.page}/404.html":     "begins with what a client or an upstream sends",
-		"{http.error}":                    "begins with what a client or an upstream sends",
-		"{http.of_a_new_module}/404.html": "begins with what a client or an upstream sends",
-		"{http.matchers.file.absolute}":   "may become a file of the next handlers",
-		"/srv/{http.request.body}":        "may still be on its way to an upstream",
-
-		"{http.vars.root}/{file./etc/x}": "has a placeholder of the file or the time",
-		"/srv/{time.now.year}/404.html":  "has a placeholder of the file or the time",
-		"{http.vars.root}/{http.matchers.file.relative}": "may become a file of the next handlers, such as a script; " +
-			"write the files in a row",
-		"{env.NOT_FOUND_TEST_EMPTY}/404.html": "the placeholder {env.NOT_FOUND_TEST_EMPTY}, which is not set or empty",
-		"{env.NOT_FOUND_TEST_UNSET}/404.html": "the placeholder {env.NOT_FOUND_TEST_UNSET}, which is not set or empty",
-	} {
-		o := Options{Templates: rows{"html": {"404.html", path}}}
-		err := CheckTemplates(o.Templates, nil)
-		if err == nil {
-			_, err = NewMaker(o)
-		}
-		wantError(t, path, err, want)
-	}
-	wantReferences(t, "404.html", "html", 0)
-}
-
 // TestLongFileIsStreamed sends files as long as they may be, and frees what they are in.
 func TestLongFileIsStreamed(t *testing.T) {
-	for _, size := range []int{1, maxBuffered, maxBuffered + 1, maxSize} {
+	for _, size := range []int{1, maxBuffered, maxBuffered + 1, userfile.MaxSize} {
 		want := strings.Repeat("x", size)
 		root := newSites(t, map[string]string{"a.test": want})
 		m := newMaker(t, Options{Templates: rows{"html": {root + "/{" + host + "}/404.html"}}})
@@ -587,7 +226,11 @@ func TestLongFileIsStreamed(t *testing.T) {
 func TestFileThatIsCutWhileItIsSentIsAnError(t *testing.T) {
 	for cut, sent := range map[string]int64{"cut": maxBuffered, "unreadable": 0} {
 		name := tempFile(t, strings.Repeat("x", 2*maxBuffered))
-		c, err := openFile(name)
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := contentOfFile(f, 2*maxBuffered)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -611,12 +254,12 @@ func TestFileThatIsCutWhileItIsSentIsAnError(t *testing.T) {
 // TestFileCutAfterItIsOpened would otherwise be a page without a body.
 func TestFileCutAfterItIsOpened(t *testing.T) {
 	path := tempFile(t, "page")
-	f, size, err := openRegular(path)
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, path, "")
-	_, err = contentOf(f, size)
+	_, err = contentOfFile(f, int64(len("page")))
 	wantError(t, "cut", err, "it is empty")
 }
 
@@ -668,25 +311,32 @@ func TestReloadsEditsAndRequestsAtOnce(t *testing.T) {
 	})
 	running.Wait()
 	current.Load().Close()
-	wantReferences(t, path, "html", 0)
+	wantReleased(t, path)
 }
 
-// closeNow closes what would be closed at the end of the test.
-func closeNow(makers ...*Maker) {
-	for _, m := range makers {
-		m.Close()
-		m.files = nil
-	}
-}
-
-func wantReferences(t *testing.T, path, format string, want int) {
-	t.Helper()
-	path, err := filepath.Abs(path)
+// TestMakerReleasesItsFiles also has a maker that fails, because another format has a mistake.
+func TestMakerReleasesItsFiles(t *testing.T) {
+	path := tempFile(t, "good")
+	o := Options{Sample: noPlaceholders, FullName: fullName, Logger: zap.NewNop(), Templates: rows{"html": {path}}}
+	m, err := NewMaker(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := pool.References(fileKey{path, format})
-	if got != want {
-		t.Errorf("%s as %s: the pool counts %d handlers, want %d", path, format, got, want)
+	if err := m.Load("a config"); err != nil {
+		t.Error(err)
 	}
+	o.Templates = rows{"html": {path}, "xml": {"{env.NOT_FOUND_TEST_UNSET}"}}
+	_, err = NewMaker(o)
+	wantError(t, "another format", err, "the placeholder {env.NOT_FOUND_TEST_UNSET}, which is not set or empty")
+	m.Close()
+	wantReleased(t, path)
+}
+
+// wantReleased removes a file of HTML that no maker has any more. If one had it, no config would be refused.
+func wantReleased(t *testing.T, path string) {
+	t.Helper()
+	_ = os.Remove(path)
+	o := Options{Sample: noPlaceholders, FullName: fullName, Logger: zap.NewNop(), Templates: rows{"html": {path}}}
+	_, err := load(t, o, "the next config")
+	wantError(t, path, err, "for the built-in page to begin with, run caddy not-found export-template html")
 }

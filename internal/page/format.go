@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/uri"
+	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
 // format is a kind of representation.
@@ -181,7 +183,7 @@ func CheckTemplates(rows map[string][]string, offered []string) error {
 			return fmt.Errorf("%s needs a file", name)
 		}
 		for _, path := range row {
-			if err := checkPath(path); err != nil {
+			if err := cmp.Or(userfile.CheckPath(path), CheckNoBody(path)); err != nil {
 				return err
 			}
 		}

@@ -87,8 +87,8 @@ func wantFields(t *testing.T, unmarshal unmarshaler, page string, want fuzzedFie
 
 var autolinkWithReference = regexp.MustCompile(`URI: <.*&.*;`)
 
-// isWebLink matches an address and a text that both begin as that of the web.
-var isWebLink = regexp.MustCompile(`(?i)^https?://[^ ]* https?://`)
+// webLink matches an address and a text that both begin as that of the web.
+var webLink = regexp.MustCompile(`(?i)^https?://[^ ]* https?://`)
 
 // wantMarkdown checks that a renderer finds these elements and this text, and no markup but links.
 func wantMarkdown(t *testing.T, page, elements, text string) {
@@ -118,7 +118,7 @@ func wantMarkdown(t *testing.T, page, elements, text string) {
 				continue
 			}
 			link := n.Attr[0].Val + " " + n.FirstChild.Data
-			if !isWebLink.MatchString(link) {
+			if !webLink.MatchString(link) {
 				t.Errorf("got the link and its text %q", link)
 			}
 		}

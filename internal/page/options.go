@@ -31,20 +31,20 @@ func (t text) expand(placeholders Placeholders) string {
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))
 }
 
-// ofBody matches a placeholder of the body of a request.
-var ofBody = regexp.MustCompile(`\{http\.request\.(body|body_base64)\}`)
+// placeholderOfBody matches a placeholder of the body of a request.
+var placeholderOfBody = regexp.MustCompile(`\{http\.request\.(body|body_base64)\}`)
 
 // CheckNoBody refuses a value that shows the body of a request. Caddy reads it when the page is made, while an upstream's
 // transport may still read it.
 func CheckNoBody(value string) error {
-	if found := ofBody.FindString(value); found != "" {
+	if found := placeholderOfBody.FindString(value); found != "" {
 		return fmt.Errorf("%q has %s, which may still be on its way to an upstream when the page is made; leave it out", value, found)
 	}
 	return nil
 }
 
 // showsBody reports whether a placeholder is the body of a request.
-func showsBody(name string) bool { return ofBody.MatchString("{" + name + "}") }
+func showsBody(name string) bool { return placeholderOfBody.MatchString("{" + name + "}") }
 
 // Each option has a check of its value, to which braces are plain characters, and a cleaning of its expanded value.
 

@@ -48,11 +48,19 @@ func TestMistakesAreRefused(t *testing.T) {
 			"yaml":           `unknown format "yaml"; the formats are text, html, markdown, json, problem, xml`,
 			"html text html": `html is given twice; give each format once`,
 		}},
+		{checkTemplate, map[string]string{
+			"{http.request.host}/404.html": `begins with what a client or an upstream sends`,
+			"/srv/{http.request.body}":     `may still be on its way to an upstream`,
+		}},
 	} {
 		for value, want := range option.mistakes {
 			wantError(t, value, option.check(value), want)
 		}
 	}
+}
+
+func checkTemplate(path string) error {
+	return CheckTemplates(rows{"html": {"404.html", path}}, nil)
 }
 
 func checkFormats(names string) error { return CheckFormats(strings.Fields(names)) }

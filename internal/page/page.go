@@ -3,25 +3,20 @@
 package page
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.uber.org/zap"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/uri"
+	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
 // Options are those of the handler. Message, ContextPath, BaseURL, URI and Footer may have placeholders. A value that
@@ -52,8 +47,7 @@ type Placeholders interface {
 	// ReplaceKnown returns the input with each known placeholder replaced by its value, or by empty if that is empty.
 	ReplaceKnown(input, empty string) string
 
-	// ReplaceFunc returns the input with each placeholder replaced by what f makes of its value, or the error of f.
-	ReplaceFunc(input string, f caddy.ReplacementFunc) (string, error)
+	userfile.Placeholders // for the path of a file
 }
 
 // Page is a page for one request. It is the data of a template, too.
@@ -105,9 +99,9 @@ type Maker struct {
 	server                                     string
 	offered                                    []*format
 	offers                                     accept.Offers
-	files                                      []*file // of the offered formats; those of one format are its row
-	mistakesOfSites                            onceAMinute
-	showsRequestID                             bool // by an option; a file may as well
+	rows                                       []row // one for each format that has files
+	mistakesOfSites                            userfile.OnceAMinute
+	showsRequestID                             bool // by an option; a kept file may as well
 	logger                                     *zap.Logger
 }
 
@@ -122,7 +116,7 @@ func NewMaker(o Options) (*Maker, error) {
 		footer:      newText(o.Footer, cleanLine),
 		server:      o.Server,
 
-		showsRequestID: strings.Contains(o.Message+o.ContextPath+o.BaseURL+o.URI+o.Footer, requestID),
+		showsRequestID: o.nameRequestID(),
 		logger:         o.Logger,
 	}
 	switch {
@@ -139,81 +133,109 @@ func NewMaker(o Options) (*Maker, error) {
 	m.offers = make(accept.Offers, len(m.offered))
 	for i, format := range m.offered {
 		m.offers[i] = &format.offer
-		for _, path := range o.Templates[format.name] {
-			f, err := takeFile(path, format, &o, &m.mistakesOfSites)
-			if err != nil {
-				m.Close()
-				return nil, fmt.Errorf("template: %w", err)
-			}
-			m.files = append(m.files, f)
-		}
+	}
+	if err := m.takeFiles(&o); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("template: %w", err)
 	}
 	return m, nil
 }
 
-// row returns the files of a format, in their order. Without any, the page is the built-in one.
-func (m *Maker) row(format *format) iter.Seq[*file] {
-	return func(yield func(*file) bool) {
-		for _, f := range m.files {
-			if f.format == format && !yield(f) {
-				return
-			}
+// row is the user's files for a format.
+type row struct {
+	format *format
+	files  userfile.Row[keptPage]
+}
+
+func (m *Maker) takeFiles(o *Options) error {
+	t := &trial{o.Server, o.Sample, o.FullName}
+	for _, format := range m.offered {
+		paths := o.Templates[format.name]
+		if len(paths) == 0 {
+			continue
+		}
+		files, err := userfile.Take(paths, format.ofUserFiles(t), &m.mistakesOfSites)
+		if err != nil {
+			return err
+		}
+		m.rows = append(m.rows, row{format, files})
+	}
+	return nil
+}
+
+// filesFor returns the user's files for a format, or none.
+func (m *Maker) filesFor(format *format) userfile.Row[keptPage] {
+	for _, row := range m.rows {
+		if row.format == format {
+			return row.files
 		}
 	}
+	return nil
 }
 
 // Load reads the kept files when a config loads, and logs their mistakes. A mistake stops no site, because another page
-// is sent until the file can be used. The error names the mistakes of each row that has no file to send, unless the
-// config before had the same files: a reload is not refused for what runs already. All handlers of a config pass the
-// same value for it, and no others do.
-func (m *Maker) Load(config any) error {
+// is sent until the file can be used. The error is for a reload, see [userfile.Row.Load]. All handlers of a config pass
+// the same configID, and no others do.
+func (m *Maker) Load(configID any) error {
 	var unusable error
-	for _, format := range m.offered {
-		var mistakes error
-		canBeSent := false
-		wereInUse := true
-		for f := range m.row(format) {
-			mistakes = errors.Join(mistakes, f.load(config, m.logger))
-			canBeSent = canBeSent || f.canBeSent()
-			wereInUse = wereInUse && f.wasInUse
-		}
-		if !canBeSent && !wereInUse {
-			unusable = errors.Join(unusable, mistakes)
-		}
+	for _, row := range m.rows {
+		unusable = errors.Join(unusable, row.files.Load(configID, m.logger))
 	}
 	return unusable
 }
 
 // Check reads the kept files, and returns their paths, those of the sites' own files, and the mistakes.
 func (m *Maker) Check() (kept, ofSites []string, mistakes error) {
-	for _, f := range m.files {
-		if f.isOfSite {
-			ofSites = append(ofSites, f.path)
-			continue
+	for _, row := range m.rows {
+		for _, f := range row.files {
+			path, isOfSite, mistake := f.Check()
+			if isOfSite {
+				ofSites = append(ofSites, path)
+			} else {
+				kept = append(kept, path)
+			}
+			mistakes = errors.Join(mistakes, mistake)
 		}
-		kept = append(kept, f.path)
-		f.read()
-		mistakes = errors.Join(mistakes, f.mistake())
 	}
 	return kept, ofSites, mistakes
 }
 
 // Close releases the files. Pages that are being made keep them.
 func (m *Maker) Close() {
-	for _, f := range m.files {
-		f.release()
+	for _, row := range m.rows {
+		row.files.Close()
 	}
 }
 
 // requestID is the placeholder that Caddy writes to the variables of a request when it is first expanded.
 const requestID = "http.request.uuid"
 
+// nameRequestID reports whether an option has the placeholder, also in the path of a site's own file.
+func (o *Options) nameRequestID() bool {
+	values := []string{o.Message, o.ContextPath, o.BaseURL, o.URI, o.Footer}
+	for _, paths := range o.Templates {
+		values = append(values, paths...)
+	}
+	return slices.ContainsFunc(values, func(value string) bool { return strings.Contains(value, requestID) })
+}
+
 // ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a
 // dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
-	if m.showsRequestID || slices.ContainsFunc(m.files, (*file).showsRequestID) {
+	if m.showsRequestID || m.keptPageShowsRequestID() {
 		placeholders.GetString(requestID)
 	}
+}
+
+func (m *Maker) keptPageShowsRequestID() bool {
+	for _, row := range m.rows {
+		for _, f := range row.files {
+			if kept := f.Kept(); kept != nil && kept.showsRequestID {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // tokenBytes are those of a method (RFC 9110, section 5.6.2).
@@ -269,15 +291,6 @@ type Representation struct {
 	isForStyle bool
 }
 
-// content is what a page consists of: a text, or as much of a file as the size says.
-type content struct {
-	size int64 // in bytes
-	text []byte
-	file *os.File // nil: it is the text
-
-	buffer *bytes.Buffer // that the text is in; nil: the text is shared
-}
-
 // ErrCut is the error of a file that was cut, or could not be read, while it was sent: the page has fewer bytes than its
 // header says.
 var ErrCut = errors.New("the file was cut while it was sent")
@@ -307,24 +320,6 @@ func (r *Representation) Free() {
 	}
 }
 
-// buffers are reused: the built-in HTML page is longer than everything else that a request allocates.
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-func newBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
-
-// freeBuffer has a buffer reused. One that grew for a very long address is left to the garbage collector.
-func freeBuffer(b *bytes.Buffer) {
-	if b.Cap() <= 2*maxBuffered {
-		b.Reset()
-		buffers.Put(b)
-	}
-}
-
-// buffered returns the content of a buffer.
-func buffered(b *bytes.Buffer) content {
-	return content{size: int64(b.Len()), text: b.Bytes(), buffer: b}
-}
-
 // Represent renders a page in the representation that an Accept field asks for: the first file of the row that can be
 // sent, or the built-in page. The caller frees it.
 func (m *Maker) Represent(pg *Page, field string) Representation {
@@ -337,9 +332,9 @@ func (m *Maker) Represent(pg *Page, field string) Representation {
 	if len(m.offered) > 1 {
 		r.Vary = "Accept"
 	}
-	for f := range m.row(format) {
+	for _, f := range m.filesFor(format) {
 		var ok bool
-		if r.content, ok = f.content(*pg, m.logger); ok {
+		if r.content, ok = m.contentOf(f, format, pg); ok {
 			return r
 		}
 	}

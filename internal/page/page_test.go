@@ -53,18 +53,14 @@ func newMaker(t testing.TB, o Options) *Maker {
 }
 
 // load returns a maker of pages, as one of the handlers of a config that loads, and the error of a reload.
-func load(t testing.TB, o Options, config any) (*Maker, error) {
+func load(t testing.TB, o Options, configID any) (*Maker, error) {
 	t.Helper()
 	m, err := NewMaker(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if m.files != nil {
-			m.Close()
-		}
-	})
-	return m, m.Load(config)
+	t.Cleanup(m.Close)
+	return m, m.Load(configID)
 }
 
 // body renders a page in a format.

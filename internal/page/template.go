@@ -13,6 +13,8 @@ import (
 	"strings"
 	texttemplate "text/template"
 	"unicode/utf8"
+
+	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
 // keptPage is a template, or a page without actions.
@@ -24,14 +26,32 @@ type keptPage struct {
 	showsRequestID bool // its source names the placeholder
 }
 
+// trial is what a template is tried with.
+type trial struct {
+	server   string // the default footer
+	sample   func() Placeholders
+	fullName func(placeholder string) string // of a shorthand of the Caddyfile
+}
+
+// ofUserFiles says what makes a page of a kept file.
+func (f *format) ofUserFiles(t *trial) userfile.Format[keptPage] {
+	return userfile.Format[keptPage]{
+		Name:      f.name,
+		IfMissing: "for the built-in page to begin with, run caddy not-found export-template " + f.name,
+		Parse: func(name string, text []byte) (*keptPage, error) {
+			return f.parse(name, text, t)
+		},
+	}
+}
+
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
 // where no text can be. A file without actions is the page, of which html/template would drop comments.
-func (f *format) parse(name string, text []byte, trial *Options) (*keptPage, error) {
+func (f *format) parse(name string, text []byte, t *trial) (*keptPage, error) {
 	if !bytes.Contains(text, []byte("{{")) {
 		return &keptPage{literal: text}, f.validate(text)
 	}
 	source := string(text)
-	if err := trial.checkPlaceholders(source); err != nil {
+	if err := t.checkPlaceholders(source); err != nil {
 		return nil, err
 	}
 	v := &keptPage{showsRequestID: strings.Contains(source, requestID)}
@@ -45,13 +65,13 @@ func (f *format) parse(name string, text []byte, trial *Options) (*keptPage, err
 		return nil, explain(err)
 	}
 
-	if err := v.try(f, trial.samplePage()); err != nil {
+	if err := v.try(f, t.samplePage()); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page: %w", err)
 	}
 	if f.name == "html" {
 		return v, nil // html/template escapes each text for its place
 	}
-	if err := v.try(f, hostile(trial.samplePage())); err != nil {
+	if err := v.try(f, hostile(t.samplePage())); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page with quotes and brackets: %w", err)
 	}
 	return v, nil
@@ -155,15 +175,15 @@ func checkXML(page []byte) error {
 }
 
 // samplePage returns a harmless page, without what the options say of a page.
-func (o *Options) samplePage() Page {
-	m, _ := NewMaker(Options{Server: o.Server}) // which has neither formats nor files that could be wrong
+func (t *trial) samplePage() Page {
+	m, _ := NewMaker(Options{Server: t.server}) // which has neither formats nor files that could be wrong
 	asked := Asked{
 		Method:    http.MethodGet,
 		Target:    "/docs/apis?x=1",
 		Scheme:    "https",
 		Authority: "www.example.com",
 	}
-	return m.Make(&asked, o.Sample())
+	return m.Make(&asked, t.sample())
 }
 
 // hostile returns a page with texts that would break a format if they were not escaped. None is shorter than before, so
@@ -191,8 +211,8 @@ var placeholderNames = regexp.MustCompile("\\.Placeholder\\s+[\"`]\\{?([^\"`}]+)
 
 // checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which nothing else knows, and the body of a
 // request.
-func (o *Options) checkPlaceholders(source string) error {
-	known := o.samplePage().placeholders
+func (t *trial) checkPlaceholders(source string) error {
+	known := t.samplePage().placeholders
 	for _, found := range placeholderNames.FindAllStringSubmatch(source, -1) {
 		name := found[1]
 		if err := CheckNoBody("{" + name + "}"); err != nil {
@@ -201,7 +221,7 @@ func (o *Options) checkPlaceholders(source string) error {
 		if _, isKnown := known.GetString(name); isKnown {
 			continue
 		}
-		if full := o.FullName(name); full != name { // which takes long
+		if full := t.fullName(name); full != name { // which takes long
 			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
 		}
 	}

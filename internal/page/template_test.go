@@ -9,6 +9,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
 // TestTemplateIsRefused covers mistakes in the source.
@@ -79,8 +81,7 @@ func parse(t *testing.T, format, source string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Server: defaultFooter, Sample: noPlaceholders, FullName: fullName}
-	_, err = f.parse("404", []byte(source), &o)
+	_, err = f.parse("404", []byte(source), &trial{defaultFooter, noPlaceholders, fullName})
 	return err
 }
 
@@ -103,7 +104,7 @@ func TestFileWithoutActionsIsThePage(t *testing.T) {
 			"<a href=/s?q=1 title=it's>a <b</a>",
 			"<p>{http.request.uuid} { { message } } {% block title %}{% endblock %}<script>`${x}}}`</script>",
 			"<style>a{b:c}}</style><!-- not closed <p title='",
-			strings.Repeat("x", maxSize),
+			strings.Repeat("x", userfile.MaxSize),
 		},
 		"markdown": {"# Nothing <!-- {.URI} -->"},
 		"text":     {"Nothing\r\n\x00"},
@@ -250,9 +251,9 @@ func TestBrokenPageIsReplaced(t *testing.T) {
 				for range 3 {
 					wantBody(t, m, broken, tt.format, builtIn)
 				}
+				wantMistake(t, logs, tt.err)
 				time.Sleep(time.Minute)
 			}
-			wantLogged(t, logs, file, tt.err, tt.err, tt.err)
 			harmless := m.Make(asked, placeholders(nil))
 			if body(t, m, harmless, tt.format) == builtIn {
 				t.Errorf("%s: the harmless page is the built-in one", tt.source)

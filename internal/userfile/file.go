@@ -1,4 +1,4 @@
-package page
+package userfile
 
 import (
 	"bytes"
@@ -23,36 +23,41 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// file is one of the user's files for a format. There are two kinds.
+// Placeholders gives the placeholders of a request their values. Caddy's Replacer does.
+type Placeholders interface {
+	// ReplaceFunc returns the input with each placeholder replaced by what f makes of its value, or the error of f.
+	ReplaceFunc(input string, f caddy.ReplacementFunc) (string, error)
+}
+
+// File is one of the user's files for a format. There are two kinds.
 //
 // The path of a site's own file has placeholders of a request. Whoever writes into the folder of a site may be a tenant,
 // so the file is sent as it is, even if it has actions: a template can show the environment. It is opened for each page.
 //
-// Any other file is kept. Makers share it, also those of the next config, so that its last good page outlasts a reload.
-// So it has nothing of a handler, such as a logger.
-type file struct {
+// Any other file is kept. Handlers share it, also those of the next config, so that its last good page outlasts a
+// reload. So it has nothing of a handler, such as a logger.
+type File[Page any] struct {
 	path     string // of a site's own file, as in the option; otherwise absolute
-	format   *format
+	format   Format[Page]
 	isOfSite bool
 
-	// mistakes bounds the log entries of pages that fail: of a site's own file, for all such files of a Maker.
-	mistakes *onceAMinute
+	// mistakes bounds the log entries of pages that fail: of a site's own file, for all such files of a handler.
+	mistakes *OnceAMinute
 
-	trial Options                  // what a kept file is tried with
-	kept  atomic.Pointer[keptFile] // as it was read last; nil: it was not
+	kept atomic.Pointer[keptFile[Page]] // as it was read last; nil: it was not
 
 	reading sync.Mutex // held while a kept file is read
 	readAt  time.Time
 
-	config   any  // the last one that loaded the file
+	configID any  // of the last config that loaded the file
 	wasInUse bool // another config had the file when that one loaded it
 }
 
 // keptFile is a file as it was read at some time.
-type keptFile struct {
+type keptFile[Page any] struct {
 	text []byte
-	err  error     // why it cannot be used
-	page *keptPage // the last one that could be used; nil: none
+	err  error // why it cannot be used
+	page *Page // the last one that could be used; nil: none
 }
 
 // fileKey is the key of the pool. A relative path is made absolute, because the working directory may change.
@@ -65,45 +70,44 @@ var pool = caddy.NewUsagePool()
 const pause = time.Second
 
 // takeFile returns the file of a path. The caller releases it.
-func takeFile(path string, f *format, o *Options, mistakesOfSites *onceAMinute) (*file, error) {
+func takeFile[Page any](path string, format Format[Page], mistakesOfSites *OnceAMinute) (*File[Page], error) {
 	expanded, isOfSite, err := expandGlobal(path)
 	if err != nil {
 		return nil, err
 	}
 	if isOfSite {
-		return &file{path: path, format: f, isOfSite: true, mistakes: mistakesOfSites}, nil
+		return &File[Page]{path: path, isOfSite: true, mistakes: mistakesOfSites}, nil
 	}
 	expanded, err = filepath.Abs(expanded)
 	if err != nil {
 		return nil, err
 	}
-	shared, _ := pool.LoadOrStore(fileKey{expanded, f.name}, &file{
+	shared, _ := pool.LoadOrStore(fileKey{expanded, format.Name}, &File[Page]{
 		path:     expanded,
-		format:   f,
-		mistakes: new(onceAMinute),
-		trial:    Options{Server: o.Server, Sample: o.Sample, FullName: o.FullName},
+		format:   format,
+		mistakes: new(OnceAMinute),
 	})
-	return shared.(*file), nil
+	return shared.(*File[Page]), nil
 }
 
-// release drops a Maker's reference. The Maker may still be making its last pages.
-func (f *file) release() {
+// release drops a handler's reference. The handler may still be making its last pages.
+func (f *File[Page]) release() {
 	if !f.isOfSite {
-		_, _ = pool.Delete(fileKey{f.path, f.format.name}) // a file frees nothing, so there is no error
+		_, _ = pool.Delete(fileKey{f.path, f.format.Name}) // a file frees nothing, so there is no error
 	}
 }
 
 // load reads a kept file when a config loads. The first handler of the config that has the file logs a mistake, or that
 // a changed file is in use. Every handler gets the mistake.
-func (f *file) load(config any, logger *zap.Logger) error {
+func (f *File[Page]) load(configID any, logger *zap.Logger) error {
 	if f.isOfSite {
 		return nil
 	}
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	if f.config != config {
-		f.wasInUse = f.config != nil
-		f.config = config
+	if f.configID != configID {
+		f.wasInUse = f.configID != nil
+		f.configID = configID
 		hasChanged := f.read()
 		if f.kept.Load().err != nil || hasChanged && f.wasInUse {
 			f.log(logger)
@@ -113,7 +117,7 @@ func (f *file) load(config any, logger *zap.Logger) error {
 }
 
 // mistake says why a kept file cannot be used.
-func (f *file) mistake() error {
+func (f *File[Page]) mistake() error {
 	if err := f.kept.Load().err; err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -121,11 +125,11 @@ func (f *file) mistake() error {
 }
 
 // canBeSent reports whether the file may be a page, for some request. The last good page of a kept file counts.
-func (f *file) canBeSent() bool { return f.isOfSite || f.kept.Load().page != nil }
+func (f *File[Page]) canBeSent() bool { return f.isOfSite || f.kept.Load().page != nil }
 
 // refresh reads a kept file again, if that is due, and logs a change. Only one request reads at a time. The others use
 // the page that there is.
-func (f *file) refresh(logger *zap.Logger) {
+func (f *File[Page]) refresh(logger *zap.Logger) {
 	if !f.reading.TryLock() {
 		return
 	}
@@ -135,7 +139,7 @@ func (f *file) refresh(logger *zap.Logger) {
 	}
 }
 
-func (f *file) log(logger *zap.Logger) {
+func (f *File[Page]) log(logger *zap.Logger) {
 	logger = logger.With(zap.String("template", f.path))
 	kept := f.kept.Load()
 	switch {
@@ -150,14 +154,13 @@ func (f *file) log(logger *zap.Logger) {
 
 // read reads a kept file, and parses it if it has changed. It reports whether the text or the error differs from the
 // previous one. The time and the size do not tell: a chmod, after which the file cannot be read, changes neither.
-func (f *file) read() (hasChanged bool) {
+func (f *File[Page]) read() (hasChanged bool) {
 	f.readAt = time.Now()
 	text, err := readFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; for the built-in page to begin with, run caddy not-found export-template %s",
-			err, f.format.name)
+		err = fmt.Errorf("%w; %s", err, f.format.IfMissing)
 	}
-	next := &keptFile{text: text, err: err}
+	next := &keptFile[Page]{text: text, err: err}
 	if before := f.kept.Load(); before != nil {
 		if bytes.Equal(before.text, text) && (err == nil || sameText(before.err, err)) {
 			return false // a text that was refused before is refused again
@@ -165,8 +168,8 @@ func (f *file) read() (hasChanged bool) {
 		next.page = before.page
 	}
 	if err == nil {
-		var page *keptPage
-		page, next.err = f.format.parse(filepath.Base(f.path), text, &f.trial)
+		var page *Page
+		page, next.err = f.format.Parse(filepath.Base(f.path), text)
 		if next.err == nil {
 			next.page = page
 		}
@@ -177,52 +180,64 @@ func (f *file) read() (hasChanged bool) {
 
 func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// showsRequestID reports whether a page may show the placeholder.
-func (f *file) showsRequestID() bool {
-	if f.isOfSite {
-		return strings.Contains(f.path, requestID)
+// Kept returns the last good page of a kept file. It is nil if there is none, and for a site's own file.
+func (f *File[Page]) Kept() *Page {
+	if kept := f.kept.Load(); kept != nil {
+		return kept.page
 	}
-	kept := f.kept.Load()
-	return kept != nil && kept.page != nil && kept.page.showsRequestID
+	return nil
 }
 
-// content returns the page, or false if it cannot be sent.
-func (f *file) content(pg Page, logger *zap.Logger) (c content, ok bool) {
-	path, c, err := f.open(pg, logger)
+// Opened is what a request gets of a file.
+type Opened[Page any] struct {
+	Path string
+	Kept *Page    // the last good page of a kept file; nil: it is a site's own file
+	File *os.File // a site's own file
+	Size int64    // of File, in bytes
+}
+
+// Open opens the file for a request, after it has read a kept file again if that is due. If there is nothing to send,
+// Open logs why, and is not ok.
+func (f *File[Page]) Open(placeholders Placeholders, logger *zap.Logger) (opened Opened[Page], ok bool) {
+	if !f.isOfSite {
+		f.refresh(logger)
+		kept := f.Kept()
+		return Opened[Page]{Path: f.path, Kept: kept}, kept != nil // or its mistake is logged already
+	}
+	path, err := f.expand(placeholders)
+	opened.Path = path
+	if err == nil {
+		opened.File, opened.Size, err = openRegular(path)
+	}
 	switch {
 	case err == nil:
-		return c, true
-	case errors.Is(err, errNone):
-	case f.isOfSite && isMissing(err): // no mistake of the site
+		return opened, true
+	case isMissing(err): // no mistake of the site
 		if e := logger.Check(zapcore.DebugLevel, "a site has no such file"); e != nil {
 			e.Write(zap.String("template", path))
 		}
-	case f.mistakes.isDue():
+	default:
+		f.LogMistake(path, err, logger)
+	}
+	return opened, false
+}
+
+// LogMistake logs why what was opened cannot be sent, at most once a minute.
+func (f *File[Page]) LogMistake(path string, err error, logger *zap.Logger) {
+	if f.mistakes.isDue() {
 		logger.Error("a page of your own cannot be sent; sending another one in its place",
 			zap.String("template", path),
 			zap.Error(err))
 	}
-	return content{}, false
 }
 
-// errNone is for a kept file without a good page. Its mistake is logged already.
-var errNone = errors.New("the file has no page that can be used")
-
-func (f *file) open(pg Page, logger *zap.Logger) (path string, c content, err error) {
+// Check reads a kept file, and says why it cannot be used. A site's own file is not read.
+func (f *File[Page]) Check() (path string, isOfSite bool, mistake error) {
 	if f.isOfSite {
-		path, err = f.expand(pg.placeholders)
-		if err == nil {
-			c, err = openFile(path)
-		}
-		return path, c, err
+		return f.path, true, nil
 	}
-	f.refresh(logger)
-	kept := f.kept.Load()
-	if kept == nil || kept.page == nil {
-		return f.path, c, errNone
-	}
-	c, err = kept.page.content(f.format, pg)
-	return f.path, c, err
+	f.read()
+	return f.path, false, f.mistake()
 }
 
 // isMissing reports whether a site has no such file, or no file can have its name.
@@ -235,10 +250,10 @@ func isMissing(err error) bool {
 	return slices.ContainsFunc(noFile, func(target error) bool { return errors.Is(err, target) })
 }
 
-// onceAMinute bounds log entries that requests cause.
-type onceAMinute struct{ last atomic.Int64 } // in nanoseconds
+// OnceAMinute bounds log entries that requests cause.
+type OnceAMinute struct{ last atomic.Int64 } // in nanoseconds
 
-func (o *onceAMinute) isDue() bool {
+func (o *OnceAMinute) isDue() bool {
 	now := time.Now().UnixNano()
 	last := o.last.Load()
 	return now-last >= int64(time.Minute) && o.last.CompareAndSwap(last, now)
@@ -263,28 +278,28 @@ func expandGlobal(path string) (expanded string, isOfSite bool, err error) {
 	return expanded, isOfSite, err
 }
 
-// checkPath refuses a path that no request may choose.
-func checkPath(path string) error {
+// CheckPath refuses a path that no request may choose.
+func CheckPath(path string) error {
 	switch {
 	case path == "":
 		return errors.New("a path is empty; write one as in 404.html")
 	case strings.Contains(path, `\{`):
 		return fmt.Errorf("%q has a backslash before a placeholder, which makes its brace a plain character; write %s",
 			path, strings.ReplaceAll(path, `\`, "/"))
-	case ofMatcher.MatchString(path):
+	case placeholderOfMatcher.MatchString(path):
 		return fmt.Errorf("%q may become a file of the next handlers, such as a script; "+
 			"write the files in a row, as in {http.vars.root}/a/404.html {http.vars.root}/404.html: "+
 			"the first that can be sent is the page", path)
 	case beginsWithRequest(path):
 		return fmt.Errorf("%q begins with what a client or an upstream sends; "+
 			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
-	case isRow.MatchString(path):
+	case severalPaths.MatchString(path):
 		return fmt.Errorf("%q is one path, because of the quotes; write each path without them, or in its own", path)
-	case ofMoment.MatchString(path):
+	case placeholderOfFileOrTime.MatchString(path):
 		return fmt.Errorf("%q has a placeholder of the file or the time, which no path can have; "+
 			"write the path itself, or {env.NAME}", path)
 	}
-	return CheckNoBody(path)
+	return nil
 }
 
 // isOperators reports whether a placeholder's value is the operator's choice, who then may name folders in it. Of the
@@ -300,21 +315,21 @@ func beginsWithRequest(path string) bool {
 }
 
 var (
-	// ofMatcher matches a placeholder of the file matcher, which the next handlers set anew before a path is expanded.
-	ofMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
+	// placeholderOfMatcher matches one of the file matcher, which the next handlers set anew before a path is expanded.
+	placeholderOfMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
 
-	// ofMoment matches a placeholder that Caddy would read a file for, or that is never the same.
-	ofMoment = regexp.MustCompile(`\{(file|time)\.`)
+	// placeholderOfFileOrTime matches one that Caddy would read a file for, or that is never the same.
+	placeholderOfFileOrTime = regexp.MustCompile(`\{(file|time)\.`)
 
-	// isRow matches several paths in one pair of quotes.
-	isRow = regexp.MustCompile(`\.\w+\s+[/{]`)
+	// severalPaths matches several paths in one pair of quotes.
+	severalPaths = regexp.MustCompile(`\.\w+\s+[/{]`)
 )
 
 const isWindows = runtime.GOOS == "windows"
 
 // expand returns the path of a site's own file for a request. The error is [fs.ErrNotExist] if the request names no
 // site, which is no mistake.
-func (f *file) expand(placeholders Placeholders) (string, error) {
+func (f *File[Page]) expand(placeholders Placeholders) (string, error) {
 	path, err := placeholders.ReplaceFunc(f.path, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
 		switch {
@@ -338,7 +353,7 @@ func (f *file) expand(placeholders Placeholders) (string, error) {
 
 // volumeForAnother returns the volume of the path, on Windows, for a client that sends other values. If it is another
 // volume, a client chooses it: if the root is /, {http.vars.root}/{http.request.host}/404.html begins with a server.
-func (f *file) volumeForAnother(placeholders Placeholders) string {
+func (f *File[Page]) volumeForAnother(placeholders Placeholders) string {
 	path, _ := placeholders.ReplaceFunc(f.path, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
 		if !isOperators(name) {
@@ -366,37 +381,8 @@ func leaves(path string) bool {
 	return false
 }
 
-const (
-	maxSize     = 1 << 20  // bytes of a file
-	maxBuffered = 64 << 10 // bytes of a file that leaves in one write with its header, which is faster than to stream it
-)
-
-// openFile opens a file as the content of a page.
-func openFile(name string) (content, error) {
-	f, size, err := openRegular(name)
-	if err != nil {
-		return content{}, err
-	}
-	return contentOf(f, size)
-}
-
-// contentOf returns the content of an open file. The file is closed, unless it is long: then the content has it.
-func contentOf(f *os.File, size int64) (content, error) {
-	if size > maxBuffered {
-		return content{size: size, file: f}, nil
-	}
-	defer f.Close()
-	b := newBuffer()
-	n, err := b.ReadFrom(io.LimitReader(f, size))
-	if err == nil && n == 0 { // it was cut just now
-		err = errEmpty
-	}
-	if err != nil {
-		freeBuffer(b)
-		return content{}, err
-	}
-	return buffered(b), nil
-}
+// MaxSize is the size of a file, in bytes.
+const MaxSize = 1 << 20
 
 func readFile(name string) ([]byte, error) {
 	f, size, err := openRegular(name)
@@ -412,7 +398,8 @@ func readFile(name string) ([]byte, error) {
 	return text[:n], err
 }
 
-var errEmpty = errors.New("it is empty")
+// ErrEmpty is the error of a file that could only be a blank page.
+var ErrEmpty = errors.New("it is empty")
 
 // openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and no
 // terminal becomes Caddy's own, in which somebody could press ^C. The size is 0 for what the kernel makes up, such as
@@ -428,8 +415,8 @@ func openRegular(name string) (f *os.File, size int64, err error) {
 	case !info.Mode().IsRegular():
 		err = errors.New("it is not a regular file")
 	case info.Size() == 0:
-		err = errEmpty
-	case info.Size() > maxSize:
+		err = ErrEmpty
+	case info.Size() > MaxSize:
 		err = errors.New("it has more than 1 MiB")
 	default:
 		return f, info.Size(), nil

@@ -1,6 +1,6 @@
 //go:build unix
 
-package page
+package userfile
 
 import (
 	"os"
@@ -17,11 +17,10 @@ func TestNamedPipeHoldsNobodyUp(t *testing.T) {
 	e.must(os.Remove(e.file))
 	e.must(syscall.Mkfifo(e.file, 0o600))
 	defer time.AfterFunc(10*time.Second, func() { panic("the page waits for somebody to write") }).Stop()
-	e.kept().readAt = time.Time{}
+	e.row[0].readAt = time.Time{}
 	e.wants("one")
 	e.wantsLogged("is not a regular file")
 
-	path := filepath.Dir(e.file) + "/{" + variable + "}"
 	for what, replace := range map[string]func() error{
 		"is not a regular file": func() error { return syscall.Mkfifo(e.file, 0o600) },
 		"it is empty":           func() error { return os.Symlink("/proc/self/environ", e.file) },
@@ -29,9 +28,11 @@ func TestNamedPipeHoldsNobodyUp(t *testing.T) {
 	} {
 		e.must(os.Remove(e.file))
 		e.must(replace())
-		m, logs := observed(t, Options{Templates: rows{"text": {path}}})
-		pg := m.Make(ask("GET", "/"), placeholders(values{variable: filepath.Base(e.file)}))
-		wantBody(t, m, pg, "text", body(t, newMaker(t, Options{}), pg, "text"))
-		wantMistake(t, logs, what)
+		ofSite := take(t, filepath.Dir(e.file)+"/{"+variable+"}")[0]
+		opened, ok := ofSite.Open(placeholders(values{variable: filepath.Base(e.file)}), e.logger)
+		if ok {
+			t.Errorf("got %+v, want that %s", opened, what)
+		}
+		e.wantsLogged(what)
 	}
 }

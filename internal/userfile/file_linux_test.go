@@ -1,4 +1,4 @@
-package page
+package userfile
 
 import (
 	"errors"

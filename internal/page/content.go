@@ -1,0 +1,76 @@
+package page
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/caddy-notfound/notfound/internal/userfile"
+)
+
+// content is what a page consists of: a text, or as much of a file as the size says.
+type content struct {
+	size int64 // in bytes
+	text []byte
+	file *os.File // nil: it is the text
+
+	buffer *bytes.Buffer // that the text is in; nil: the text is shared
+}
+
+// contentOf returns the content of a page that one of the user's files is, or is not ok if the file cannot be sent.
+func (m *Maker) contentOf(f *userfile.File[keptPage], format *format, pg *Page) (c content, ok bool) {
+	opened, ok := f.Open(pg.placeholders, m.logger)
+	if !ok {
+		return content{}, false
+	}
+	var err error
+	if opened.Kept != nil {
+		c, err = opened.Kept.content(format, *pg)
+	} else {
+		c, err = contentOfFile(opened.File, opened.Size)
+	}
+	if err != nil {
+		f.LogMistake(opened.Path, err, m.logger)
+	}
+	return c, err == nil
+}
+
+// maxBuffered is the size of a file, in bytes, that leaves in one write with its header. To stream it is slower.
+const maxBuffered = 64 << 10
+
+// contentOfFile returns the content of an open file. The file is closed, unless it is long: then the content has it.
+func contentOfFile(f *os.File, size int64) (content, error) {
+	if size > maxBuffered {
+		return content{size: size, file: f}, nil
+	}
+	defer f.Close()
+	b := newBuffer()
+	n, err := b.ReadFrom(io.LimitReader(f, size))
+	if err == nil && n == 0 { // it was cut just now
+		err = userfile.ErrEmpty
+	}
+	if err != nil {
+		freeBuffer(b)
+		return content{}, err
+	}
+	return buffered(b), nil
+}
+
+// buffers are reused: the built-in HTML page is longer than everything else that a request allocates.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func newBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
+
+// freeBuffer has a buffer reused. One that grew for a very long address is left to the garbage collector.
+func freeBuffer(b *bytes.Buffer) {
+	if b.Cap() <= 2*maxBuffered {
+		b.Reset()
+		buffers.Put(b)
+	}
+}
+
+// buffered returns the content of a buffer.
+func buffered(b *bytes.Buffer) content {
+	return content{size: int64(b.Len()), text: b.Bytes(), buffer: b}
+}
