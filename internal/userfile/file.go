@@ -204,7 +204,7 @@ func (f *File[Page]) Open(placeholders Placeholders, logger *zap.Logger) (opened
 		kept := f.Kept()
 		return Opened[Page]{Path: f.path, Kept: kept}, kept != nil // or its mistake is logged already
 	}
-	path, err := f.expand(placeholders)
+	path, err := expand(f.path, placeholders)
 	opened.Path = path
 	if err == nil {
 		opened.File, opened.Size, err = openRegular(path)
@@ -329,8 +329,8 @@ const isWindows = runtime.GOOS == "windows"
 
 // expand returns the path of a site's own file for a request. The error is [fs.ErrNotExist] if the request names no
 // site, which is no mistake.
-func (f *File[Page]) expand(placeholders Placeholders) (string, error) {
-	path, err := placeholders.ReplaceFunc(f.path, func(name string, value any) (any, error) {
+func expand(ofSite string, placeholders Placeholders) (path string, err error) {
+	path, err = placeholders.ReplaceFunc(ofSite, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
 		switch {
 		case value != nil && !isOperators(name) && !isElement(text):
@@ -342,10 +342,10 @@ func (f *File[Page]) expand(placeholders Placeholders) (string, error) {
 	})
 	switch {
 	case err != nil:
-		return f.path, err
+		return ofSite, err
 	case leaves(path):
 		return path, fs.ErrNotExist
-	case isWindows && filepath.VolumeName(path) != f.volumeForAnother(placeholders):
+	case isWindows && filepath.VolumeName(path) != volumeForAnother(ofSite, placeholders):
 		return path, fs.ErrNotExist
 	}
 	return path, nil
@@ -353,8 +353,8 @@ func (f *File[Page]) expand(placeholders Placeholders) (string, error) {
 
 // volumeForAnother returns the volume of the path, on Windows, for a client that sends other values. If it is another
 // volume, a client chooses it: if the root is /, {http.vars.root}/{http.request.host}/404.html begins with a server.
-func (f *File[Page]) volumeForAnother(placeholders Placeholders) string {
-	path, _ := placeholders.ReplaceFunc(f.path, func(name string, value any) (any, error) {
+func volumeForAnother(ofSite string, placeholders Placeholders) string {
+	path, _ := placeholders.ReplaceFunc(ofSite, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
 		if !isOperators(name) {
 			text += "x"

@@ -90,16 +90,15 @@ func TestNoValueLeavesItsFolder(t *testing.T) {
 		"a..b": nil,
 	} {
 		for _, sent := range []string{host, "http.reverse_proxy.header.X-Site"} {
-			both := File[string]{isOfSite: true, path: "{" + sent + "}{" + variable + "}"}
-			got, err := both.expand(placeholders(values{sent: value, variable: path}))
+			both := "{" + sent + "}{" + variable + "}"
+			got, err := expand(both, placeholders(values{sent: value, variable: path}))
 			if err != want || err == nil && got != value+path {
 				t.Errorf("{%s}, %q: got %q, %v, want the error %v", sent, value, got, err, want)
 			}
 		}
 	}
 	for _, value := range []string{"..", "/a.test/../..", `\a\..`, `\a\.. .\b`, "/.. ./x"} {
-		site := File[string]{isOfSite: true, path: "{" + variable + "}"}
-		got, err := site.expand(placeholders(values{variable: value}))
+		got, err := expand("{"+variable+"}", placeholders(values{variable: value}))
 		if err != fs.ErrNotExist {
 			t.Errorf("%q: got %q, %v", value, got, err)
 		}

@@ -9,8 +9,7 @@ import (
 // TestClientNamesNoDevice has values that could be a device, or another stream of a file. Each is a name elsewhere.
 func TestClientNamesNoDevice(t *testing.T) {
 	for _, value := range []string{"NUL", "con", "COM1", "a:b"} {
-		site := File[string]{isOfSite: true, path: "C:/sites/{" + host + "}"}
-		got, err := site.expand(placeholders(values{host: value}))
+		got, err := expand("C:/sites/{"+host+"}", placeholders(values{host: value}))
 		if err != fs.ErrNotExist {
 			t.Errorf("%s: got %q, %v", value, got, err)
 		}
@@ -37,8 +36,8 @@ func TestClientNamesNoServer(t *testing.T) {
 		{variable: `\\nas`, sent: "share"},
 		{path: "/{" + host + "}/C:/404.html", sent: "??"},
 	} {
-		site := File[string]{isOfSite: true, path: cmp.Or(tt.path, ofSite)}
-		got, err := site.expand(placeholders(values{variable: tt.variable, host: tt.sent, "map": "nas"}))
+		path := cmp.Or(tt.path, ofSite)
+		got, err := expand(path, placeholders(values{variable: tt.variable, host: tt.sent, "map": "nas"}))
 		isMissing := err == fs.ErrNotExist
 		if isMissing != (tt.want == "") || !isMissing && got != tt.want {
 			t.Errorf("%+v: got %q, %v", tt, got, err)
