@@ -101,11 +101,11 @@ const (
 )
 
 // groupOf returns the name of a directive's block. Of the handlers with this name, only the first that matches takes
-// effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of a
-// group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They also
-// silence a named route that is invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified by its
-// BlockState map, which each nested block has as a copy of its own. All sites have the State as theirs, and so one name: a
-// request is for one site.
+// effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of
+// a group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They
+// also silence a named route that is invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified
+// by its BlockState map, which each nested block has as a copy of its own. All sites have the State as theirs, and so
+// one name: a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].(map[uintptr]block)
@@ -242,8 +242,8 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns the paths of the files
-// that it has read, and those that only a request names.
+// checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns the paths of the
+// files that it has read, and those that only a request names.
 func checkTemplate(args []string) (read, ofRequests []string, err error) {
 	h := &Handler{logger: caddy.Log()}
 	if err := h.addTemplate(expandShorthands(args)); err != nil {
@@ -352,7 +352,7 @@ func (h *Handler) setValue(o *valueOption, args []string) error {
 			"{$NAME} gives no argument if the variable is empty or not set", o.name)
 	case args[0] == "" && o.name != "context_path":
 		// JSON omits an empty value, and only for the root context that means the same
-		return fmt.Errorf("option '%s' is empty; give it a value or leave it out", o.name)
+		return fmt.Errorf("option '%s' is empty; give it a value, or leave it out for the default", o.name)
 	}
 	if err := page.CheckNoBody(args[0]); err != nil {
 		return fmt.Errorf("%s: %w", o.name, err)

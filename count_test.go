@@ -4,9 +4,28 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/report"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
+
+// TestReplaceNoneCountsWhatPagesWouldReplace has a page and an answer for a program pass.
+func TestReplaceNoneCountsWhatPagesWouldReplace(t *testing.T) {
+	h := provision(t, &Handler{Report: true, Replace: judge.None})
+	for want, next := range map[report.Outcome]caddyhttp.HandlerFunc{
+		report.OutcomeReplaceable: theirPage,
+		report.OutcomePassed:      script(stepSet("Content-Type", "application/json"), step404),
+	} {
+		report.Missed.Take()
+		answer(t, inside(h, next), get())
+		counted, _ := report.Missed.Snapshot()
+		if len(counted.Addresses) != 1 || counted.Addresses[0].Outcomes.String() != want.String() {
+			t.Errorf("got the addresses %+v, want one that is %s", counted.Addresses, want)
+		}
+	}
+}
 
 // TestWhatAProgramFetchesIsNoLink sends a Referer of the same host with every request. A script that asks for HTML by
 // name follows a link, and shows what it gets.

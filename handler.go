@@ -28,8 +28,8 @@ import (
 //
 // A handler that returns without writing has answered, too: net/http makes an empty 200 of it. Only at the end of the
 // chain does Caddy set the variable `unhandled`, which tells the two apart. In the error routes of a 404, the page is
-// also for the end of the route and for any other error; in those of another error, its status stands. Package judge has
-// the rules.
+// also for the end of the route and for any other error; in those of another error, its status stands. Package judge
+// has the rules.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := new(exchange)
 	if !x.enter(h, w, r) {

@@ -83,13 +83,14 @@ type Handler struct {
 	// for a client that accepts several equally, or none. Default: all six, in this order.
 	Formats []string `json:"formats,omitempty"`
 
-	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without a Content-Type,
-	// or with HTML, XHTML or plain text, because people look at them; JSON, images and the like pass, and so does
-	// everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors` or `same-origin`, without
-	// `Upgrade-Insecure-Requests: 1`). A body that begins with `{` passes as JSON, whatever its type, unless the client
-	// opens a page, that is, names text/html in Accept, or sends `Sec-Fetch-Mode: navigate` or
-	// `Upgrade-Insecure-Requests: 1`. `browsers`: the same, but only for clients that open a page. `all`: every one.
-	// `none`: none. Unanswered requests and 404 errors get the page in every mode. Default: `pages`.
+	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without a
+	// Content-Type, or with HTML, XHTML or plain text, because people look at them; JSON, images and the like pass, and
+	// so does everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors` or `same-origin`, with
+	// `Sec-Fetch-Dest: empty` or no such field, and without `Upgrade-Insecure-Requests: 1`). A body that begins with
+	// `{` passes as JSON, whatever its type, unless the client opens a page, that is, names text/html in Accept, or
+	// sends `Sec-Fetch-Mode: navigate` or `Upgrade-Insecure-Requests: 1`. `browsers`: the same, but only for clients
+	// that open a page. `all`: every one. `none`: none. Unanswered requests and 404 errors get the page in every mode.
+	// Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
 	// Matchers of 404 responses that are never replaced: one match is enough. They match header fields, for example one
@@ -104,14 +105,14 @@ type Handler struct {
 	// page, after the next handlers, and sent as it is, even if it has `{{`. That it does not exist is no mistake. No such
 	// path begins with what a client or an upstream sends, as in `{http.request.*}`.
 	//
-	// Any other file is kept, and read again within a second of a change. Handlers share it. It is in UTF-8 and valid in
-	// its format. A file without `{{` is the page. Any other is a Go html/template for `html`, and a text/template for
-	// every other format. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
-	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts are
-	// escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line. If a
-	// changed file cannot be used, its last good page stays. A mistake is logged. It never stops a start; on a reload, a
-	// row of which no file can be sent is refused. If a page that a template makes is not valid in its format, the next
-	// file of the row is sent. Default: the built-in page of each format.
+	// Any other file is kept, and read again within a second of a change. Handlers share it. It is in UTF-8 and valid
+	// in its format. A file without `{{` is the page. Any other is a Go html/template for `html`, and a text/template
+	// for every other format. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
+	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts
+	// are escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line.
+	// If a changed file cannot be used, its last good page stays. A mistake is logged. It never stops a start; on a
+	// reload, a row of which no file can be sent is refused. If a page that a template makes is not valid in its
+	// format, the next file of the row is sent. Default: the built-in page of each format.
 	Template map[string][]string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at

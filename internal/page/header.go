@@ -13,8 +13,8 @@ import (
 func isSites(field string) bool {
 	switch http.CanonicalHeaderKey(field) {
 	case "Content-Language", policyField, "Content-Security-Policy-Report-Only", "Link", "Server",
-		"Connection-Allowlist", "Document-Isolation-Policy", "Integrity-Policy", "Integrity-Policy-Report-Only",
-		"Permissions-Policy", "Speculation-Rules":
+		"Connection-Allowlist", "Document-Isolation-Policy", "Document-Policy", "Feature-Policy", "Integrity-Policy",
+		"Integrity-Policy-Report-Only", "Permissions-Policy", "Speculation-Rules":
 		return true
 	}
 	return false
@@ -64,8 +64,8 @@ func (s *SiteHeader) restore(header http.Header) {
 }
 
 // SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields
-// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's. Adding to Vary
-// is in package accept, because a response that passes may have it, too.
+// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's. Adding to
+// Vary is in package accept, because a response that passes may have it, too.
 func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	for field := range header {
 		if describesBody(field) {
@@ -102,8 +102,8 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 }
 
 // HidePolicy takes the page's own policy out of a header, before operations that are meant for policies of the site's.
-// SetHeader sets it again, if they have set none. The field stays without a value, so that a default of the site's, which
-// is not for a response that has a policy, does not take the place of the page's.
+// SetHeader sets it again, if they have set none. The field stays without a value, so that a default of the site's,
+// which is not for a response that has a policy, does not take the place of the page's.
 func (r *Representation) HidePolicy(header http.Header) {
 	if r.hasPolicy {
 		header[policyField] = []string{}
@@ -123,8 +123,9 @@ func (r *Representation) HidePolicy(header http.Header) {
 //   - framing and forwarding in pieces (RFC 9112; Incremental)
 //   - what became of the request: the status for a FastCGI server, and what Rack's routers and clients do next
 //
-// Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd) have a server in front put a file in its
-// place, browsers follow Refresh and SourceMap, and gRPC clients take a body for messages if there is a Grpc-Status.
+// Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd; LiteSpeed has X-LiteSpeed-Location) have a
+// server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body for
+// messages if there is a Grpc-Status.
 func describesBody(field string) bool {
 	switch field = http.CanonicalHeaderKey(field); field {
 	case "Content-Language", policyField, "Content-Security-Policy-Report-Only":
@@ -135,7 +136,7 @@ func describesBody(field string) bool {
 		"Use-As-Dictionary", "No-Vary-Search",
 		"Trailer", "Transfer-Encoding", "Incremental",
 		"Status", "X-Cascade", "Retry-After",
-		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Reproxy-Url":
+		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Litespeed-Location", "X-Reproxy-Url":
 		return true
 	}
 	for _, prefix := range []string{"Content-", "X-Accel-", "X-Sendfile", "Grpc-", http.TrailerPrefix} {

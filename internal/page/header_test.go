@@ -26,7 +26,7 @@ func TestFieldsOfAnotherBodyGo(t *testing.T) {
 		"Accept-Ranges", "Memento-Datetime", "Alternates", "TCN", "MIME-Version", "OData-Version", "Preference-Applied",
 		"Signature", "Signature-Input", "Expires", "Pragma", "Age", "Warning", "CDN-Cache-Control", "Surrogate-Control",
 		"Edge-Control", "Use-As-Dictionary", "No-Vary-Search", "Trailer", "Transfer-Encoding", "Incremental",
-		"X-Accel-Redirect", "X-Accel-Expires", "X-Sendfile", "X-Sendfile-Type", "X-LIGHTTPD-Send-File", "X-Reproxy-URL",
+		"X-Accel-Redirect", "X-Accel-Expires", "X-Sendfile", "X-Sendfile-Type", "X-LIGHTTPD-Send-File", "X-LiteSpeed-Location", "X-Reproxy-URL",
 		"Refresh", "SourceMap", "X-SourceMap", "Grpc-Status", http.TrailerPrefix + "X-Sum", "Status", "X-Cascade",
 		"Retry-After",
 	} {
@@ -99,7 +99,7 @@ func TestSiteFieldsAreRestored(t *testing.T) {
 func TestPoliciesOfTheApplicationGo(t *testing.T) {
 	for _, field := range []string{
 		"Connection-Allowlist", "Content-Language", "Content-Security-Policy", "Content-Security-Policy-Report-Only",
-		"Document-Isolation-Policy", "Integrity-Policy", "Integrity-Policy-Report-Only", "Link", "Permissions-Policy",
+		"Document-Isolation-Policy", "Document-Policy", "Feature-Policy", "Integrity-Policy", "Integrity-Policy-Report-Only", "Link", "Permissions-Policy",
 		"Speculation-Rules",
 	} {
 		for name, tt := range map[string]struct{ site, theirs []string }{

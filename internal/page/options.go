@@ -23,7 +23,8 @@ func newText(value string, clean func(string) string) text {
 	return text{value: clean(value)}
 }
 
-// expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded again.
+// expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded
+// again.
 func (t text) expand(placeholders Placeholders) string {
 	if t.clean == nil {
 		return t.value
@@ -34,8 +35,8 @@ func (t text) expand(placeholders Placeholders) string {
 // placeholderOfBody matches a placeholder of the body of a request.
 var placeholderOfBody = regexp.MustCompile(`\{http\.request\.(body|body_base64)\}`)
 
-// CheckNoBody refuses a value that shows the body of a request. Caddy reads it when the page is made, while an upstream's
-// transport may still read it.
+// CheckNoBody refuses a value that shows the body of a request. Caddy reads it when the page is made, while an
+// upstream's transport may still read it.
 func CheckNoBody(value string) error {
 	if found := placeholderOfBody.FindString(value); found != "" {
 		return fmt.Errorf("%q has %s, which may still be on its way to an upstream when the page is made; leave it out", value, found)

@@ -291,8 +291,8 @@ type Representation struct {
 	isForStyle bool
 }
 
-// ErrCut is the error of a file that was cut, or could not be read, while it was sent: the page has fewer bytes than its
-// header says.
+// ErrCut is the error of a file that was cut, or could not be read, while it was sent: the page has fewer bytes than
+// its header says.
 var ErrCut = errors.New("the file was cut while it was sent")
 
 // WriteTo implements io.WriterTo. It is called once. A text is written by one call from here: with io.Copy between, the

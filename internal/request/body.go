@@ -13,16 +13,18 @@ import (
 // follow.
 const maxDiscarded = 256<<10 + 1
 
-// EndBody ends the body of a request before a page is sent. It discards what net/http would discard. If the body is not
-// at its end then, its connection ends with the page: what the client sends next would be taken for another request.
+// EndBody ends the body of a request before a page is sent. It discards as much as net/http does before a response. If
+// the body is not at its end then, its connection ends with the page: what the client sends next would be taken for
+// another request.
 //
 // net/http itself cannot tell, because the body that it looks at is Caddy's reader. It also discards without a deadline
 // once a page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has
 // deadlines. Where Caddy has no such reader, net/http sees its own, and is left to it. After a proxied request, the
 // transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
 //
-// The reader (caddyserver/caddy#8103) is asked by a read of no bytes, which has locks. It waits for a read of the transport's, and within a chunked
-// body for the next chunk: at most as long as Caddy's timeouts allow.
+// A read of no bytes tells whether the body is at its end: Caddy's reader keeps its last error (IdleTimeoutReader.Read,
+// caddyserver/caddy#8103), and has locks. Such a read waits for one of the transport's and, within a chunked body, for
+// the next chunk: at most as long as Caddy's timeouts allow.
 func (r *Request) EndBody(w http.ResponseWriter) {
 	if !r.hasBody {
 		return
@@ -40,11 +42,11 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 }
 
 // endConnection has net/http close the connection after the response, as it does where a body exceeds the limit of a
-// MaxBytesReader: whatever a handler makes of the field Connection, and half a second late, so that a client which still
-// sends gets the response before it is told that nobody reads.
+// MaxBytesReader: whatever a handler makes of the field Connection, and half a second late, so that a client which
+// still sends gets the response before it is told that nobody reads.
 //
-// The body is closed now. After the handler, net/http would wait for some of the rest, without a deadline if a transport
-// reads at the same time.
+// The body is closed now. After the handler, net/http would wait for some of the rest, without a deadline if a
+// transport reads at the same time.
 func endConnection(w http.ResponseWriter, body io.Closer) {
 	w.Header()["Connection"] = []string{"close"} // also where a plugin's writer hides that of net/http
 	err := http.NewResponseController(w).SetReadDeadline(time.Now())
@@ -59,6 +61,7 @@ func endConnection(w http.ResponseWriter, body io.Closer) {
 		}
 		lowest = wrapper.Unwrap()
 	}
+	// A MaxBytesReader that is passed its limit calls a method of the lowest writer that only net/http can name.
 	tooLarge := io.NopCloser(strings.NewReader("x"))
 	_, _ = io.Copy(io.Discard, http.MaxBytesReader(lowest, tooLarge, 0))
 }

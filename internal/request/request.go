@@ -47,7 +47,7 @@ func (r *Request) Read(from *http.Request) {
 	r.Method = from.Method
 	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
 	r.authority = from.Host
-	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 && !from.Close // others have a stream for each request
+	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 // other versions have a stream for each request
 	r.isHTTPS = from.TLS != nil
 	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
 		r.readForwarded(from.Header)
@@ -87,8 +87,8 @@ func forwarded(values []string) string {
 	return strings.TrimSpace(member)
 }
 
-// WhoAsks are the header fields that IsScript and OpensPage read, for Vary. Sec-Fetch-Dest is not among them: what has the
-// mode of a script and another destination, such as a font, shows nobody its 404.
+// WhoAsks are the header fields that IsScript and OpensPage read, for Vary. Sec-Fetch-Dest is not among them: what has
+// the mode of a script and another destination, such as a font, shows nobody its 404.
 const WhoAsks = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
 
 // OpensPage reports whether the client is a browser that opens a page, or another client that asks for HTML by name.
@@ -116,7 +116,7 @@ func (r *Request) Asked() page.Asked {
 }
 
 // IsIntercepted reports whether intercept runs its response routes, or ran them. These routes end without Caddy's
-// mark, because Handler.ServeHTTP of caddyhttp/intercept has an end of its own for them. If nothing answered the request,
+// mark, because Intercept.ServeHTTP has an end of its own for them. If nothing answered the request,
 // intercept itself has set the status to 0.
 func (r *Request) IsIntercepted() bool {
 	status, _ := r.Replacer.Get("http.intercept.status_code")

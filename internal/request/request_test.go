@@ -166,7 +166,7 @@ func TestBodyIsReadOrItsConnectionEnds(t *testing.T) {
 		"read":               {upload: upload{length: size, proto: 1, read: size}},
 		"none":               {upload: upload{length: 0, proto: 1}},
 		"HTTP/2":             {upload: upload{length: -1, proto: 2}},
-		"Connection: close":  {upload: upload{length: -1, proto: 1, closes: true}},
+		"Connection: close":  {upload: upload{length: -1, proto: 1, closes: true}, discarded: limit, closes: true},
 		"no deadline":        {upload: upload{length: -1, proto: 1, isPlain: true}},
 		"proxied":            {upload: upload{length: -1, proto: 1, proxied: true}, closes: true},
 		"proxied in part":    {upload: upload{length: -1, proto: 1, proxied: true, read: size - 1}, closes: true},

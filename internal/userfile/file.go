@@ -31,8 +31,9 @@ type Placeholders interface {
 
 // File is one of the user's files for a format. There are two kinds.
 //
-// The path of a site's own file has placeholders of a request. Whoever writes into the folder of a site may be a tenant,
-// so the file is sent as it is, even if it has actions: a template can show the environment. It is opened for each page.
+// The path of a site's own file has placeholders of a request. Whoever writes into the folder of a site may be a
+// tenant, so the file is sent as it is, even if it has actions: a template can show the environment. It is opened for
+// each page.
 //
 // Any other file is kept. Handlers share it, also those of the next config, so that its last good page outlasts a
 // reload. So it has nothing of a handler, such as a logger.
@@ -343,8 +344,8 @@ func expand(ofSite string, placeholders Placeholders) (path string, err error) {
 	switch {
 	case err != nil:
 		return ofSite, err
-	case leaves(path):
-		return path, fs.ErrNotExist
+	case leaves(path): // by a variable or a literal, because no sent value has the element
+		return path, errors.New("it has the element .., which leaves a folder; write the folder itself")
 	case isWindows && filepath.VolumeName(path) != volumeForAnother(ofSite, placeholders):
 		return path, fs.ErrNotExist
 	}
@@ -392,7 +393,10 @@ func readFile(name string) ([]byte, error) {
 	defer f.Close()
 	text := make([]byte, size)
 	n, err := io.ReadFull(f, text)
-	if err == io.ErrUnexpectedEOF { // it was cut just now
+	switch { // it may be cut just now
+	case n == 0:
+		err = ErrEmpty
+	case err == io.ErrUnexpectedEOF:
 		err = nil
 	}
 	return text[:n], err

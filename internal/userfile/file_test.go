@@ -99,7 +99,7 @@ func TestNoValueLeavesItsFolder(t *testing.T) {
 	}
 	for _, value := range []string{"..", "/a.test/../..", `\a\..`, `\a\.. .\b`, "/.. ./x"} {
 		got, err := expand("{"+variable+"}", placeholders(values{variable: value}))
-		if err != fs.ErrNotExist {
+		if err == nil || !strings.Contains(err.Error(), "has the element ..") {
 			t.Errorf("%q: got %q, %v", value, got, err)
 		}
 	}
