@@ -289,6 +289,11 @@ var recipes = []recipe{
 				want: missing("text/markdown", `Link: </llms.txt>; rel="help"`,
 					"(https://guide.example.com/llms.txt)", "(https://guide.example.com/sitemap.xml)"),
 			},
+			{
+				address: "guide.example.com/docs/nothing.md",
+				client:  browser,
+				want:    missing("text/html", `<form action="/search"`),
+			},
 			{address: "guide.example.com/nothing", accept: "*/*", want: page(`Link: </llms.txt>; rel="help"`)},
 			{address: "guide.example.com/search?q=x", want: page("From: 8081")},
 			{address: "guide.example.com/hello.txt", want: found("text/plain", "/srv/www has").without("Link")},
