@@ -104,8 +104,8 @@ const (
 // effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of
 // a group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They
 // also silence a named route that is invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified
-// by its BlockState map, which each nested block has as a copy of its own. All sites have the State as theirs, and so
-// one name: a request is for one site.
+// by its BlockState map (httpcaddyfile.Helper), of which each nested block has a copy. All sites have the State as
+// theirs, and so one name: a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].(map[uintptr]block)

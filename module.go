@@ -201,7 +201,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 }
 
 // isReload reports whether sites are running already, which stay if the config that loads is refused. Caddy says so
-// nowhere else.
+// nowhere but in caddy.ActiveContext, which is that of the config before.
 func isReload() bool {
 	_, err := caddy.ActiveContext().AppIfConfigured("http")
 	return err == nil

@@ -31,7 +31,7 @@ type SiteHeader struct {
 
 type siteField struct{ name, line string }
 
-// Read copies the site's fields, because Caddy's header handler changes values in place.
+// Read copies the site's fields, because Caddy's header handler (headers.HeaderOps.ApplyTo) changes values in place.
 func (s *SiteHeader) Read(header http.Header) {
 	s.others = s.room[:0]
 	for field, values := range header {

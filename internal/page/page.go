@@ -1,5 +1,6 @@
 // Package page makes the 404 page: its five fields, from the request and the options, and its representations. They are
-// those of docs/representations.md.
+// those of docs/representations.md. A representation is a user's file, or else built in. Package userfile has the
+// files: a kept one is the page, or a template of it, and a site's own one is sent as it is.
 package page
 
 import (

@@ -12,8 +12,8 @@ import (
 // error. A page is sent, so they would change its own fields, too, and a page could be cached for a year. Nothing of
 // Caddy's is changed: copies of the handlers' writers do the operations, and the page is sent below the writers.
 //
-// The writers are not exported, so that this needs reflection. If another Caddy has other ones, nothing is found, and
-// the page is sent through them.
+// The writers, headers.responseWriterWrapper, are not exported, so that this needs reflection. If another Caddy has
+// other ones, nothing is found, and the page is sent through them.
 type Deferred struct {
 	handlers []deferredHandler // the innermost first
 	outer    []*Writer         // of not_found handlers between them
