@@ -104,7 +104,7 @@ const (
 // effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of
 // a group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They
 // also silence a named route that is invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified
-// by its BlockState map (httpcaddyfile.Helper), of which each nested block has a copy. All sites have the State as
+// by its BlockState map (httpcaddyfile.Helper): each nested block has its own copy. All sites have the State as
 // theirs, and so one name: a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
