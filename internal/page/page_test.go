@@ -148,6 +148,17 @@ func wantTexts(t *testing.T, pg Page, uri, message, footer string) {
 // defaultFooter names a version that no Caddy has, so that it stays when a new Caddy comes.
 const defaultFooter = "Powered by Caddy v0.0.0"
 
+// TestMessageNamesTheMethod has the default message, and one of the site's own. HEAD is named GET.
+func TestMessageNamesTheMethod(t *testing.T) {
+	for method, want := range map[string]string{"GET": "GET", "HEAD": "GET", "POST": "POST"} {
+		pg := newMaker(t, Options{}).Make(ask(method, "/x"), noPlaceholders())
+		own := newMaker(t, Options{Message: "Gone."}).Make(ask(method, "/x"), noPlaceholders())
+		if pg.Message != "No endpoint "+want+" /missing.html." || own.Message != "Gone." {
+			t.Errorf("%s: got the messages %q and %q", method, pg.Message, own.Message)
+		}
+	}
+}
+
 // TestPlaceholdersOfOptions makes pages from options with a placeholder whose value is usable or not, or is blank.
 func TestPlaceholdersOfOptions(t *testing.T) {
 	m := newMaker(t, Options{ContextPath: "/{x}/{unknown}", BaseURL: "{x}", Footer: "{x}"})

@@ -27,7 +27,8 @@ if [ -n "$commit" ]; then
 	(cd "$dir/source" && go build -trimpath -buildvcs=false -o "$dir/old" ./cmd/caddy)
 fi
 
-export HOME=$dir GOMAXPROCS=1 CADDY_ADMIN=127.0.0.1:18099
+mkdir "$dir/home"
+export HOME=$dir/home GOMAXPROCS=1 CADDY_ADMIN=127.0.0.1:18099
 
 # sites N DIRECTIVES writes a Caddyfile of N sites. The named route is for `invoke`.
 sites() {
@@ -44,9 +45,9 @@ adapt() {
 		>"$dir/config.json" 2>"$dir/log"; } 2>&1 | awk '{ print $1 + $2 }'
 }
 
-# start BUILD runs a server without sites, and waits until it answers.
+# start BUILD runs a server without sites, and waits until it answers. Caddy would load a Caddyfile of the working folder.
 start() {
-	(cd "$dir" && exec taskset -c 0 "$dir/$1" run 2>"$dir/log") &
+	(cd "$HOME" && exec taskset -c 0 "$dir/$1" run 2>"$dir/log") &
 	server=$!
 	for ((i = 0; i < 100; i++)); do
 		! curl --silent --output "$dir/none" "http://$CADDY_ADMIN/config/" || return 0
