@@ -127,9 +127,10 @@ func (r *Representation) HidePolicy(header http.Header) {
 // server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body for
 // messages if there is a Grpc-Status.
 func describesBody(field string) bool {
+	if isSites(field) { // also if it begins with Content-
+		return false
+	}
 	switch field = http.CanonicalHeaderKey(field); field {
-	case "Content-Language", policyField, "Content-Security-Policy-Report-Only":
-		return false // see isSites
 	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
 		"Alternates", "Tcn", "Mime-Version", "Odata-Version", "Preference-Applied", "Signature", "Signature-Input",
 		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",

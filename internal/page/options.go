@@ -3,7 +3,7 @@ package page
 import (
 	"fmt"
 	"net/url"
-	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -32,20 +32,23 @@ func (t text) expand(placeholders Placeholders) string {
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))
 }
 
-// placeholderOfBody matches a placeholder of the body of a request.
-var placeholderOfBody = regexp.MustCompile(`\{http\.request\.(body|body_base64)\}`)
+// bodyPlaceholders are those of the body of a request.
+var bodyPlaceholders = []string{"http.request.body", "http.request.body_base64"}
 
 // CheckNoBody refuses a value that shows the body of a request. Caddy reads it when the page is made, while an
 // upstream's transport may still read it.
 func CheckNoBody(value string) error {
-	if found := placeholderOfBody.FindString(value); found != "" {
-		return fmt.Errorf("%q has %s, which may still be on its way to an upstream when the page is made; leave it out", value, found)
+	for _, name := range bodyPlaceholders {
+		if strings.Contains(value, "{"+name+"}") {
+			return fmt.Errorf("%q has {%s}, which may still be on its way to an upstream when the page is made; leave it out",
+				value, name)
+		}
 	}
 	return nil
 }
 
 // showsBody reports whether a placeholder is the body of a request.
-func showsBody(name string) bool { return placeholderOfBody.MatchString("{" + name + "}") }
+func showsBody(name string) bool { return slices.Contains(bodyPlaceholders, name) }
 
 // Each option has a check of its value, to which braces are plain characters, and a cleaning of its expanded value.
 

@@ -121,7 +121,7 @@ func NewMaker(o Options) (*Maker, error) {
 		logger:         o.Logger,
 	}
 	switch {
-	case strings.Contains(o.Message+o.ContextPath, "{"): // it depends on the request
+	case m.message.clean != nil || m.contextPath.clean != nil: // it depends on the request
 	case o.Message == "" && o.ContextPath == "":
 		m.headingOfGET = headingAtRoot // the makers of many sites share it
 	default:

@@ -393,10 +393,10 @@ func readFile(name string) ([]byte, error) {
 	defer f.Close()
 	text := make([]byte, size)
 	n, err := io.ReadFull(f, text)
-	switch { // it may be cut just now
-	case n == 0:
+	switch err { // it may be cut just now
+	case io.EOF:
 		err = ErrEmpty
-	case err == io.ErrUnexpectedEOF:
+	case io.ErrUnexpectedEOF:
 		err = nil
 	}
 	return text[:n], err
