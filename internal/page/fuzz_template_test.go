@@ -90,13 +90,13 @@ var autolinkWithReference = regexp.MustCompile(`URI: <.*&.*;`)
 // webLink matches an address and a text that both begin as that of the web.
 var webLink = regexp.MustCompile(`(?i)^https?://[^ ]* https?://`)
 
+var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList))
+
 // wantMarkdown checks that a renderer finds these elements and this text, and no markup but links.
 func wantMarkdown(t *testing.T, page, elements, text string) {
 	t.Helper()
 	var rendered strings.Builder
-	extensions := goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList)
-	renderer := goldmark.New(extensions)
-	err := renderer.Convert([]byte(page), &rendered)
+	err := markdown.Convert([]byte(page), &rendered)
 	if err != nil {
 		t.Fatal(err)
 	}

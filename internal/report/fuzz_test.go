@@ -32,7 +32,7 @@ func FuzzReport(f *testing.F) {
 		onPage := uri.EncodeTarget(target)
 		miss := Miss{Host: host, Path: onPage, Referer: referer}
 		miss.Link = linkOf(referer, host, onPage, "")
-		var c Counter
+		c := Counter{room: 1}
 		c.Begin()
 		c.Add(miss)
 		r, _ := c.Snapshot()
