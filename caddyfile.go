@@ -48,9 +48,14 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	if err := nf.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
-	hasNoOptions := reflect.DeepEqual(nf, new(Handler))
-	if hasNoOptions && len(args) > 0 && isPageFile(args[0]) {
-		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; %s", args[0], useTemplate)
+	if len(args) > 0 && isPageFile(args[0]) {
+		const mistake = "%s is a matcher here: not_found would answer at that address alone; %s"
+		switch {
+		case reflect.DeepEqual(nf, new(Handler)): // there are no options
+			return nil, h.Errf(mistake, args[0], useTemplate)
+		case nf.hasFile(path.Base(args[0])):
+			return nil, h.Errf(mistake, args[0], "leave it out")
+		}
 	}
 	nf.Group = groupOf(h)
 
@@ -69,6 +74,11 @@ func isPageFile(matcher string) bool {
 	isExact := strings.HasPrefix(matcher, "/") && !strings.Contains(matcher, "*")
 	extension := path.Ext(matcher)
 	return isExact && (extension == ".html" || extension == ".htm")
+}
+
+// hasFile reports whether a file of the HTML page has this name.
+func (h *Handler) hasFile(name string) bool {
+	return slices.ContainsFunc(h.Template["html"], func(file string) bool { return path.Base(file) == name })
 }
 
 // errArguments says what to write in place of arguments that are not one matcher.
@@ -231,7 +241,7 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 			return fmt.Errorf("keep takes the matchers header and status; "+
 				"for a path, write `replace none` into the block of a `not_found /path/*`: %w", err)
 		}
-		return fmt.Errorf("keep takes the matchers header and status: %w", err)
+		return fmt.Errorf("keep takes the matchers header and status, as in header X-Error-Page *: %w", err)
 	}
 	if err := judge.CheckKeep(matchers["keep"]); err != nil {
 		d.Reset()
@@ -345,6 +355,8 @@ func checkFlag(name string, args []string) error {
 
 func (h *Handler) setValue(o *valueOption, args []string) error {
 	switch {
+	case len(args) > 1 && !o.placeholders: // one of a few words
+		return fmt.Errorf("%s: %w", o.name, o.check(strings.Join(args, " ")))
 	case len(args) > 1:
 		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
 	case len(args) == 0:

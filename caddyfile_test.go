@@ -215,6 +215,14 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 			want:   "Handler.template of type map[string][]string",
 		},
 		{
+			config: `{"message":"{host} {http.request.uri} {vars.root}"}`,
+			want:   `message: "{host} {http.request.uri} {vars.root}" has a shorthand, which only a Caddyfile has; write "{http.request.host}`,
+		},
+		{
+			config: `{"template":{"html":["/srv/{host}/404.html"]}}`,
+			want:   `has a shorthand, which only a Caddyfile has; write "/srv/{http.request.host}/404.html"`,
+		},
+		{
 			config: `{"message":"x","context_path":"/"}`,
 			want:   "message: with a message of your own, context_path has no effect; leave one of the two out",
 		},

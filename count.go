@@ -1,24 +1,10 @@
 package notfound
 
 import (
-	"net/http"
-
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
 )
-
-// lead is what led a client to an address, for the metric and the report. It is read on entry, because a next handler
-// may change the request.
-type lead struct {
-	referer   string
-	isFetched bool // by a script or as a download, and not as a part of a page
-}
-
-func (l *lead) read(header http.Header) {
-	l.referer = header.Get("Referer")
-	l.isFetched = header.Get("Sec-Fetch-Dest") == "empty"
-}
 
 // countPage counts a page in the metric and, with the option report, in the report. The address is the one on the page.
 func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
@@ -62,10 +48,10 @@ func (x *exchange) countNoPage(outcome report.Outcome) {
 
 // miss describes a request for a missing address. What a program fetched is no link, whatever its Referer.
 func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcome) report.Miss {
-	miss := report.NewMiss(address, asked.Authority, asked.Method, x.lead.referer)
+	miss := report.NewMiss(address, asked.Authority, asked.Method, x.referer)
 	miss.Outcome = outcome
 	miss.OpensPage = x.request.OpensPage()
-	isFetched := x.lead.isFetched && !miss.OpensPage // a script that loads pages, as htmx does, asks for HTML
+	isFetched := x.request.IsScript && !miss.OpensPage // a script that loads pages, as htmx does, asks for HTML
 	if isFetched || x.judge.IsForProgram() {
 		miss.Link = report.NoLink
 	}

@@ -42,8 +42,11 @@ func TestWhatAProgramFetchesIsNoLink(t *testing.T) {
 		"a prefetched page": {accept: html, mode: "no-cors", dest: "empty", want: report.OwnLink},
 		"htmx":              {accept: html, mode: "same-origin", dest: "empty", want: report.OwnLink},
 		"fetch":             {mode: "same-origin", dest: "empty", want: report.NoLink},
-		"a beacon":          {mode: "no-cors", dest: "empty", want: report.NoLink},
+		"fetch in node":     {mode: "cors", want: report.NoLink},
 		"a missing image":   {mode: "no-cors", dest: "image", want: report.OwnLink},
+
+		// A worker that passes a request on has the destination empty.
+		"an image by a service worker": {mode: "no-cors", dest: "empty", want: report.OwnLink},
 	} {
 		r := get()
 		r.Header = http.Header{"Accept": {tt.accept}, "Sec-Fetch-Mode": {tt.mode}, "Sec-Fetch-Dest": {tt.dest}}

@@ -55,17 +55,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 type exchange struct {
 	handler *Handler
 	request request.Request
-	lead    lead
 	judge   judge.Judge
 	writer  response.Writer
 	site    page.SiteHeader // on entry
+	referer string          // on entry, for the metric and the report
 }
 
 // enter begins an exchange. It returns false if a handler of the same group is already running.
 func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) bool {
 	x.handler = h
 	x.request.Read(r)
-	x.lead.read(r.Header)
+	x.referer = r.Header.Get("Referer")
 	if h.URI != "" { // before a rewrite changes the query that it may come in
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
 	}

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -249,11 +250,22 @@ func (h *Handler) checkOptions() error {
 		if o.placeholders {
 			value, unknown = caddy.NewReplacer().ReplaceOrErr(value, false, true)
 		}
-		if *o.value == "" || unknown != nil {
-			continue
+		var err error
+		switch {
+		case unknown != nil:
+			err = checkShorthands(*o.value)
+		case *o.value != "":
+			err = o.check(value)
 		}
-		if err := o.check(value); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	for _, row := range h.Template {
+		for _, path := range row {
+			if err := checkShorthands(path); err != nil {
+				return fmt.Errorf("template: %w", err)
+			}
 		}
 	}
 	for _, m := range h.Keep {
@@ -262,6 +274,17 @@ func (h *Handler) checkOptions() error {
 		}
 	}
 	return h.checkTogether()
+}
+
+// checkShorthands refuses the Caddyfile's shorthands of placeholders in JSON, where nothing knows them.
+func checkShorthands(value string) error {
+	if strings.Count(value, "{") == strings.Count(value, "{http.") { // all are full names, as a Caddyfile's are by now
+		return nil
+	}
+	if full := expandShorthands([]string{value})[0]; full != value { // which takes long
+		return fmt.Errorf("%q has a shorthand, which only a Caddyfile has; write %q", value, full)
+	}
+	return nil
 }
 
 // checkTogether refuses an option that another leaves without effect.

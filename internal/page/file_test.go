@@ -86,6 +86,7 @@ func TestPageOfASite(t *testing.T) {
 		{placeholder: variable, value: "a.test/404.html", missing: "/404.html"}, // has no file, because it is one
 
 		{placeholder: variable, logged: "the placeholder {http.vars.site} is unknown or empty"},
+		{placeholder: "http.vars.root", logged: "{http.vars.root} is what the directive root of a site sets"},
 		{placeholder: "http.request.x", logged: "the placeholder {http.request.x} is unknown or empty"},
 		{placeholder: variable, value: "empty", logged: "it is empty"},
 		{placeholder: variable, value: "too long", logged: "more than 1 MiB"},

@@ -164,6 +164,9 @@ func formatsOf(names []string) (offered []*format, err error) {
 
 func formatOf(name string) (*format, error) {
 	i := slices.Index(Formats(), name)
+	if strings.Contains(name, ",") {
+		return nil, fmt.Errorf("%q has a comma; separate the formats by spaces", name)
+	}
 	if i < 0 {
 		return nil, fmt.Errorf("unknown format %q; the formats are %s", name, strings.Join(Formats(), ", "))
 	}

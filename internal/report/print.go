@@ -12,8 +12,8 @@ import (
 var headings = [NumLinks][2]string{
 	OwnLink:   {"OWN LINKS", "Pages of your own link to these addresses: correct the pages."},
 	OtherLink: {"OTHER LINKS", "Pages elsewhere link to these addresses: redirect the frequent ones."},
-	NoLink: {"NO LINKS", "No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. " +
-		"Some may be in use, such as a wiki's forms for missing pages."},
+	NoLink: {"NO LINKS", "No known link: typed, bookmarked, asked for by a scanner, or fetched by a program, " +
+		"perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages."},
 }
 
 // WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two

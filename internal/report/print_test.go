@@ -80,7 +80,7 @@ COUNT  LAST SEEN         ADDRESS
                          41 unanswered, 1000 response, 1000 by a browser; with a query; on https://www.example.com/blog
 
 NO LINKS: 123456 404s, error, none by a browser
-No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may be in use, such as a wiki's forms for missing pages.
+No known link: typed, bookmarked, asked for by a scanner, or fetched by a program, perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages.
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
@@ -95,7 +95,7 @@ There was no room for every address: one that is not here may have been missed u
 			want: `124498 404s in all since 2026-01-02 03:04:05
 
 NO LINKS: 123456 404s in all, error, none by a browser
-No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may be in use, such as a wiki's forms for missing pages.
+No known link: typed, bookmarked, asked for by a scanner, or fetched by a program, perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages.
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
@@ -116,7 +116,7 @@ COUNT  LAST SEEN         ADDRESS
                          41 unanswered, 1000 response, 1000 by a browser; with a query; on https://www.example.com/blog
 
 NO LINKS: 123456 404s in all, error, none by a browser
-No known link: typed, bookmarked, fetched by a program, or asked for by a scanner. Some may be in use, such as a wiki's forms for missing pages.
+No known link: typed, bookmarked, asked for by a scanner, or fetched by a program, perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages.
 
 No address matches.
 There was no room for every address: one that is not here may have been missed up to 7 times.

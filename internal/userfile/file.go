@@ -294,6 +294,10 @@ func CheckPath(path string) error {
 	case beginsWithRequest(path):
 		return fmt.Errorf("%q begins with what a client or an upstream sends; "+
 			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
+	case rootWithoutSlash.MatchString(path):
+		return fmt.Errorf("%q has no slash after the root; write %s", path, rootWithoutSlash.ReplaceAllString(path, "$1/$2"))
+	case strings.Contains(path, "://"):
+		return fmt.Errorf("%q is a URL, and a page is a file; docs/order.md has a page of another service", path)
 	case severalPaths.MatchString(path):
 		return fmt.Errorf("%q is one path, because of the quotes; write each path without them, or in its own", path)
 	case placeholderOfFileOrTime.MatchString(path):
@@ -322,6 +326,9 @@ var (
 	// placeholderOfFileOrTime matches one that Caddy would read a file for, or that is never the same.
 	placeholderOfFileOrTime = regexp.MustCompile(`\{(file|time)\.`)
 
+	// rootWithoutSlash matches the root and a name that would belong to the root's own name.
+	rootWithoutSlash = regexp.MustCompile(`(\{http\.vars\.root\})([^/\\])`)
+
 	// severalPaths matches several paths in one pair of quotes.
 	severalPaths = regexp.MustCompile(`\.\w+\s+[/{]`)
 )
@@ -336,6 +343,9 @@ func expand(ofSite string, placeholders Placeholders) (path string, err error) {
 		switch {
 		case value != nil && !isOperators(name) && !isElement(text):
 			return nil, fs.ErrNotExist
+		case text == "" && strings.HasSuffix(name, "root"):
+			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty; {http.vars.root} is what the directive root "+
+				"of a site sets, and not a root inside file_server", name)
 		case text == "":
 			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty", name)
 		}
