@@ -301,7 +301,7 @@ func (h *Handler) setOption(name string, args []string) error {
 			return h.setValue(&o, args)
 		}
 	}
-	return errUnknown(name)
+	panic("the option " + name + " has neither a row in valueOptions nor a case here")
 }
 
 func errUnknown(name string) error {

@@ -148,7 +148,6 @@ func wantSameInJSON(t *testing.T, h *Handler) {
 	}
 }
 
-// TestMistakesInJSONAreRefused has what a Caddyfile cannot say, or is found only when a config is loaded.
 // TestQuotesThatAreRefusedCanBeMended writes what the error says.
 func TestQuotesThatAreRefusedCanBeMended(t *testing.T) {
 	for _, line := range []string{
@@ -172,6 +171,7 @@ func TestQuotesThatAreRefusedCanBeMended(t *testing.T) {
 	}
 }
 
+// TestMistakesInJSONAreRefused has what a Caddyfile cannot say, or is found only when a config is loaded.
 func TestMistakesInJSONAreRefused(t *testing.T) {
 	for _, tt := range []struct{ config, want string }{
 		{

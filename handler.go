@@ -71,7 +71,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Rules = &x.judge
-	return x.judge.Enter(&h.rules, &x.request, w.Header())
+	return x.judge.Enter(&h.judgeOptions, &x.request, w.Header())
 }
 
 // callNext calls the next handler. If its response is held, the client gets the page, even if reverse_proxy cannot copy

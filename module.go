@@ -129,9 +129,9 @@ type Handler struct {
 	// gives the directives of a block the same group, so the first that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
-	maker  *page.Maker
-	rules  judge.Options
-	logger *zap.Logger
+	maker        *page.Maker
+	judgeOptions judge.Options
+	logger       *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -176,7 +176,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.rules = judge.Options{
+	h.judgeOptions = judge.Options{
 		Mode:  cmp.Or(h.Replace, judge.Pages),
 		Keep:  h.Keep,
 		Group: h.Group,
@@ -217,17 +217,17 @@ var serverLine = sync.OnceValue(func() string {
 // pageOptions returns the options of the page.
 func (h *Handler) pageOptions() page.Options {
 	return page.Options{
-		Message:     h.Message,
-		ContextPath: h.ContextPath,
-		BaseURL:     h.BaseURL,
-		URI:         h.URI,
-		Footer:      h.Footer,
-		Server:      serverLine(),
-		Formats:     h.Formats,
-		Templates:   h.Template,
-		Logger:      h.logger,
-		Sample:      samplePlaceholders,
-		FullName:    fullName,
+		Message:       h.Message,
+		ContextPath:   h.ContextPath,
+		BaseURL:       h.BaseURL,
+		URI:           h.URI,
+		Footer:        h.Footer,
+		DefaultFooter: serverLine(),
+		Formats:       h.Formats,
+		Templates:     h.Template,
+		Logger:        h.logger,
+		Sample:        samplePlaceholders,
+		FullName:      fullName,
 	}
 }
 

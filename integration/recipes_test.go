@@ -301,7 +301,7 @@ func TestCatchAllNeedsNoOtherCertificate(t *testing.T) {
 	s := testcaddy.StartConfig(t, testcaddy.Adapt(t, options+example))
 
 	client := testcaddy.HTTP2(t, s.Addrs["443"])
-	eventually(t, "there is a certificate", func() bool {
+	eventually(t, "certificate", func() bool {
 		res, err := client.HTTP.Get("https://www.example.com/")
 		if err == nil {
 			res.Body.Close()

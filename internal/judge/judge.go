@@ -67,7 +67,7 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 // decides.
 func (j *Judge) share() {
 	if j.reason.IsOwn() {
-		j.shared.decide(NoCause, j.reason)
+		j.shared.store(NoCause, j.reason)
 	}
 }
 
@@ -143,9 +143,9 @@ func (j *Judge) reasonToPass(header http.Header) Reason {
 		case j.request.IsScript:
 			return reasonScript
 		case mode == Browsers && !j.request.OpensPage():
-			return reasonBrowser
+			return reasonNoBrowser
 		case mode == None:
-			return reasonReplace
+			return reasonReplaceNone
 		}
 	}
 	return noReason
@@ -253,7 +253,7 @@ func (j *Judge) Decide(err error, hasAnswered bool) Cause {
 
 // DecidePage stores that the page is sent, and why.
 func (j *Judge) DecidePage(cause Cause) {
-	j.shared.decide(cause, noReason)
+	j.shared.store(cause, noReason)
 }
 
 // VariesByClient reports whether a page for a cause takes the place of a response that other clients get.
@@ -261,8 +261,8 @@ func (j *Judge) VariesByClient(cause Cause) bool {
 	return cause == Response && j.options.Mode != All
 }
 
-// ClaimCount reports whether the caller is the first to count the request in the report.
-func (j *Judge) ClaimCount() bool { return j.shared.claimCount() }
+// ClaimReport reports whether the caller is the first to count the request in the report.
+func (j *Judge) ClaimReport() bool { return j.shared.claimReport() }
 
 // Reason returns why a 404 response passes.
 func (j *Judge) Reason() Reason { return j.reason }

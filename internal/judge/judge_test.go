@@ -280,7 +280,7 @@ func TestJSONPassesWhateverItsLabel(t *testing.T) {
 func TestWhatBeginsAsJSONIsReplaced(t *testing.T) {
 	for _, s := range []situation{
 		{accept: "text/html,application/xhtml+xml,*/*;q=0.8"},
-		{accept: "*/*, Text/HTML;q=0"},
+		{accept: "*/*, Text/HTML;q=0.1"},
 		{accept: "*/*", secFetchMode: "navigate"},
 		{method: "HEAD"},
 		{contentEncoding: "gzip"},
@@ -630,7 +630,7 @@ func TestRequestCountsOnce(t *testing.T) {
 	r := situation{}.request()
 	outer := enter(t, Options{}, r)
 	inner := enter(t, Options{}, r)
-	if !inner.ClaimCount() || outer.ClaimCount() {
+	if !inner.ClaimReport() || outer.ClaimReport() {
 		t.Error("the request does not count once, for the inner handler")
 	}
 }

@@ -4,15 +4,15 @@ package judge
 type Reason uint8
 
 const (
-	noReason      Reason = iota // it does not pass
-	reasonInner                 // a not_found handler inside this one has decided, and has the reason
-	reasonKeep                  // the option keep
-	reasonType                  // its media type is a program's
-	reasonScript                // a script asks
-	reasonJSON                  // its body is JSON, whatever its media type
-	reasonBrowser               // replace browsers, and the client opens no page
-	reasonReplace               // replace none, and nothing else
-	reasonDryRun                // dry_run, and nothing else
+	noReason          Reason = iota // it does not pass
+	reasonInner                     // a not_found handler inside this one has decided, and has the reason
+	reasonKeep                      // the option keep
+	reasonType                      // its media type is a program's
+	reasonScript                    // a script asks
+	reasonJSON                      // its body is JSON, whatever its media type
+	reasonNoBrowser                 // replace browsers, and the client opens no page
+	reasonReplaceNone               // replace none, and nothing else
+	reasonDryRun                    // dry_run, and nothing else
 )
 
 // reasons say of each reason what operators see, and whether another client would get the page, so that a cache must
@@ -21,13 +21,13 @@ var reasons = [...]struct {
 	name   string
 	varies bool
 }{
-	reasonKeep:    {"keep", false},
-	reasonType:    {"media type", false},
-	reasonScript:  {"script", true},
-	reasonJSON:    {"JSON", true},
-	reasonBrowser: {"no browser", true},
-	reasonReplace: {"replace none", false},
-	reasonDryRun:  {"dry_run", false},
+	reasonKeep:        {"keep", false},
+	reasonType:        {"media type", false},
+	reasonScript:      {"script", true},
+	reasonJSON:        {"JSON", true},
+	reasonNoBrowser:   {"no browser", true},
+	reasonReplaceNone: {"replace none", false},
+	reasonDryRun:      {"dry_run", false},
 }
 
 // String returns the reason as operators see it. It is empty where the response does not pass, or where a handler
@@ -38,7 +38,7 @@ func (r Reason) String() string { return reasons[r].name }
 func (r Reason) IsOwn() bool { return r > reasonInner }
 
 // IsReplaceNone reports whether a response passes only because of replace none.
-func (r Reason) IsReplaceNone() bool { return r == reasonReplace }
+func (r Reason) IsReplaceNone() bool { return r == reasonReplaceNone }
 
 // Passes reports whether a response passes.
 func (r Reason) Passes() bool { return r != noReason }

@@ -17,12 +17,12 @@ const (
 // dotvezz/caddy-mirror, run two chains of one request at once, with the same replacer. Adding it to the replacer has no
 // lock, so that is only safe if a not_found handler is around both chains.
 type shared struct {
-	mu        sync.Mutex
-	innermost *Judge // of the handlers that are running; each has the one around it
-	isDecided bool   // a 404 becomes a page, or passes
-	cause     Cause  // of the page
-	reason    Reason // why it passes
-	isCounted bool   // a handler has claimed the count: it has the option report, or has written a page
+	mu         sync.Mutex
+	innermost  *Judge // of the handlers that are running; each has the one around it
+	isDecided  bool   // a 404 becomes a page, or passes
+	cause      Cause  // of the page
+	reason     Reason // why it passes
+	isReported bool   // a handler has claimed the report: it has the option, or has written a page
 }
 
 // sharedBy returns what the handlers of a request share: of the first one, its own.
@@ -91,8 +91,8 @@ func (s *shared) leave(j *Judge) {
 	}
 }
 
-// decide stores that a 404 becomes the page, for a cause, or passes for a reason.
-func (s *shared) decide(cause Cause, why Reason) {
+// store stores that a 404 becomes the page, for a cause, or passes for a reason.
+func (s *shared) store(cause Cause, why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isDecided = true
@@ -116,11 +116,11 @@ func (s *shared) hasDecided() bool {
 	return s.isDecided
 }
 
-// claimCount reports whether the caller is the first to count the request in the report.
-func (s *shared) claimCount() bool {
+// claimReport reports whether the caller is the first to count the request in the report.
+func (s *shared) claimReport() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.isCounted
-	s.isCounted = true
+	was := s.isReported
+	s.isReported = true
 	return !was
 }

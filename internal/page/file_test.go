@@ -268,7 +268,7 @@ func TestFileCutAfterItIsOpened(t *testing.T) {
 // requests run. The last good page stays, whatever happens at once. The race detector looks at it.
 func TestReloadsEditsAndRequestsAtOnce(t *testing.T) {
 	path := tempFile(t, "good {{.Status}}")
-	o := Options{Server: defaultFooter, Sample: noPlaceholders, FullName: fullName, Logger: zap.NewNop()}
+	o := Options{DefaultFooter: defaultFooter, Sample: noPlaceholders, FullName: fullName, Logger: zap.NewNop()}
 	o.Templates = rows{"html": {path}}
 	loadNext := func() *Maker {
 		m, err := NewMaker(o)

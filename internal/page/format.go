@@ -26,10 +26,10 @@ type format struct {
 	parts  []part // the source, split at its fields
 	policy string // the Content-Security-Policy that the built-in page needs; empty: none
 
-	escape    escaper // of texts
-	escapeURI escaper // of the address; nil: escape
-	breaks    bool    // whether a text may have line breaks and control characters, which are escaped
-	check     func(page []byte) error
+	escape        escaper // of texts
+	escapeURI     escaper // of the address; nil: escape
+	mayHaveBreaks bool    // whether a text may have line breaks and control characters, which are escaped
+	check         func(page []byte) error
 }
 
 // escaper writes a text escaped.
@@ -94,22 +94,22 @@ var formats = []*format{
 		escapeURI:   writeAutolink,
 	},
 	{
-		name:        "json",
-		contentType: "application/json",
-		offer:       accept.Offer{Types: []string{"application/json", "text/json"}, Suffix: "+json"},
-		source:      sourceOfJSON,
-		escape:      escapeJSON,
-		breaks:      true,
-		check:       checkJSON,
+		name:          "json",
+		contentType:   "application/json",
+		offer:         accept.Offer{Types: []string{"application/json", "text/json"}, Suffix: "+json"},
+		source:        sourceOfJSON,
+		escape:        escapeJSON,
+		mayHaveBreaks: true,
+		check:         checkJSON,
 	},
 	{
-		name:        "problem",
-		contentType: "application/problem+json",
-		offer:       accept.Offer{Types: []string{"application/problem+json"}},
-		source:      sourceOfProblem,
-		escape:      escapeJSON,
-		breaks:      true,
-		check:       checkJSON,
+		name:          "problem",
+		contentType:   "application/problem+json",
+		offer:         accept.Offer{Types: []string{"application/problem+json"}},
+		source:        sourceOfProblem,
+		escape:        escapeJSON,
+		mayHaveBreaks: true,
+		check:         checkJSON,
 	},
 	{
 		name:        "xml",

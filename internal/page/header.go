@@ -94,9 +94,9 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	if r.hasPolicy {
 		set(policyField, r.policy)
 	}
-	if r.Vary != "" && header["Vary"] == nil {
+	if header["Vary"] == nil {
 		set("Vary", r.Vary)
-	} else if r.Vary != "" {
+	} else {
 		accept.AddToVary(header, r.Vary)
 	}
 }

@@ -27,12 +27,12 @@ type Options struct {
 	ContextPath string // of the application that the page speaks for; empty: the root context
 	BaseURL     string // what the address begins with; empty: the origin that the client addressed
 	URI         string // the address that was asked for, see Asked; empty: the request target
-	Footer      string // the last line; empty, or blank for a request: Server
+	Footer      string // the last line; empty, or blank for a request: DefaultFooter
 
-	Server    string              // the default footer, which names the server and its version
-	Formats   []string            // the names of the representations on offer, the preferred one first; none: all of them
-	Templates map[string][]string // the user's files by format, of which the first that can be sent is the page
-	Logger    *zap.Logger         // says why a file cannot be sent
+	DefaultFooter string              // names the server and its version
+	Formats       []string            // the names of the representations on offer, the preferred one first; none: all of them
+	Templates     map[string][]string // the user's files by format, of which the first that can be sent is the page
+	Logger        *zap.Logger         // says why a file cannot be sent
 
 	// Sample and FullName are for trying a template, and may be kept: the placeholders of a request, and the full name
 	// of one. It is the same name, unless it is a shorthand of the Caddyfile.
@@ -78,7 +78,7 @@ func (pg Page) Placeholder(name string) string {
 	if pg.escaped == nil {
 		return value
 	}
-	if !pg.escaped.breaks {
+	if !pg.escaped.mayHaveBreaks {
 		value = cleanLine(value)
 	}
 	return pg.escaped.escape.escaped(value)
@@ -97,7 +97,7 @@ func (pg Page) with(text, uri func(string) string) Page {
 type Maker struct {
 	message, contextPath, baseURL, uri, footer text
 	headingOfGET                               string // empty: it depends on the request
-	server                                     string
+	defaultFooter                              string
 	offered                                    []*format
 	offers                                     accept.Offers
 	rows                                       []row // one for each format that has files
@@ -110,14 +110,14 @@ type Maker struct {
 // Check reads them. The caller closes the Maker.
 func NewMaker(o Options) (*Maker, error) {
 	m := &Maker{
-		message:     newText(o.Message, cleanLine),
-		contextPath: newText(o.ContextPath, cleanContextPath),
-		baseURL:     newText(o.BaseURL, cleanBaseURL),
-		uri:         newText(o.URI, func(s string) string { return s }), // it is made safe with what was asked
-		footer:      newText(o.Footer, cleanLine),
-		server:      o.Server,
+		message:       newText(o.Message, cleanLine),
+		contextPath:   newText(o.ContextPath, cleanContextPath),
+		baseURL:       newText(o.BaseURL, cleanBaseURL),
+		uri:           newText(o.URI, func(s string) string { return s }), // it is made safe with what was asked
+		footer:        newText(o.Footer, cleanLine),
+		defaultFooter: o.DefaultFooter,
 
-		showsRequestID: o.nameRequestID(),
+		showsRequestID: o.showsRequestID(),
 		logger:         o.Logger,
 	}
 	switch {
@@ -149,7 +149,7 @@ type row struct {
 }
 
 func (m *Maker) takeFiles(o *Options) error {
-	t := &trial{o.Server, o.Sample, o.FullName}
+	t := &trial{o.DefaultFooter, o.Sample, o.FullName}
 	for _, format := range m.offered {
 		paths := o.Templates[format.name]
 		if len(paths) == 0 {
@@ -211,8 +211,8 @@ func (m *Maker) Close() {
 // requestID is the placeholder that Caddy writes to the variables of a request when it is first expanded.
 const requestID = "http.request.uuid"
 
-// nameRequestID reports whether an option has the placeholder, also in the path of a site's own file.
-func (o *Options) nameRequestID() bool {
+// showsRequestID reports whether an option has the placeholder, also in the path of a site's own file.
+func (o *Options) showsRequestID() bool {
 	values := []string{o.Message, o.ContextPath, o.BaseURL, o.URI, o.Footer}
 	for _, paths := range o.Templates {
 		values = append(values, paths...)
@@ -271,7 +271,7 @@ func (m *Maker) Make(asked *Asked, placeholders Placeholders) Page {
 		URI:          m.URI(asked, placeholders),
 		Status:       http.StatusNotFound,
 		Message:      heading[len(headingStart):],
-		Footer:       cmp.Or(m.footer.expand(placeholders), m.server),
+		Footer:       cmp.Or(m.footer.expand(placeholders), m.defaultFooter),
 		placeholders: placeholders,
 	}
 }
@@ -281,7 +281,7 @@ type Representation struct {
 	Format      string // its name
 	ContentType string
 
-	Vary string // the fields of a request by which other clients may get something else; empty: none
+	Vary string // the fields of a request by which other clients may get something else
 
 	content   content
 	policy    string // the Content-Security-Policy that it needs; empty: none
@@ -328,10 +328,8 @@ func (m *Maker) Represent(pg *Page, field string) Representation {
 	r := Representation{
 		Format:      format.name,
 		ContentType: format.contentType,
+		Vary:        "Accept", // also with one format, because of isForStyle
 		isForStyle:  accept.Names(field, "text/css") && !accept.Names(field, "text/html"),
-	}
-	if len(m.offered) > 1 {
-		r.Vary = "Accept"
 	}
 	for _, f := range m.filesFor(format) {
 		var ok bool

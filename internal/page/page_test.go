@@ -36,7 +36,7 @@ func noPlaceholders() Placeholders { return placeholders(nil) }
 // newMaker returns a maker of pages for a test. Without a logger, it must log no error.
 func newMaker(t testing.TB, o Options) *Maker {
 	t.Helper()
-	o.Server = defaultFooter
+	o.DefaultFooter = defaultFooter
 	o.Sample = noPlaceholders
 	o.FullName = fullName
 	if o.Logger == nil {

@@ -28,9 +28,9 @@ type keptPage struct {
 
 // trial is what a template is tried with.
 type trial struct {
-	server   string // the default footer
-	sample   func() Placeholders
-	fullName func(placeholder string) string // of a shorthand of the Caddyfile
+	defaultFooter string
+	sample        func() Placeholders
+	fullName      func(placeholder string) string // of a shorthand of the Caddyfile
 }
 
 // ofUserFiles says what makes a page of a kept file.
@@ -176,7 +176,7 @@ func checkXML(page []byte) error {
 
 // samplePage returns a harmless page, without what the options say of a page.
 func (t *trial) samplePage() Page {
-	m, _ := NewMaker(Options{Server: t.server}) // which has neither formats nor files that could be wrong
+	m, _ := NewMaker(Options{DefaultFooter: t.defaultFooter}) // which has neither formats nor files that could be wrong
 	asked := Asked{
 		Method:    http.MethodGet,
 		Target:    "/docs/apis?x=1",

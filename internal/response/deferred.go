@@ -12,7 +12,7 @@ import (
 // error. A page is sent, so they would change its own fields, too, and a page could be cached for a year. Nothing of
 // Caddy's is changed: copies of the handlers' writers do the operations, and the page is sent below the writers.
 //
-// The writers, headers.responseWriterWrapper, are not exported, so that this needs reflection. If another Caddy has
+// The writers, headers.responseWriterWrapper, are not exported, so this needs reflection. If another Caddy has
 // other ones, nothing is found, and the page is sent through them.
 type Deferred struct {
 	handlers []deferredHandler // the innermost first
@@ -67,13 +67,11 @@ func (d *Deferred) DoForStatus(header http.Header, status int) {
 	}
 }
 
-// Begin begins the response of the outer not_found handlers with the status, and returns the writer to send it by: one
-// that sends nothing if a handler holds the response.
+// Begin begins the response of the outer not_found handlers, and returns the writer to send it by. These handlers let it
+// pass, because the innermost one decides.
 func (d *Deferred) Begin(status int) http.ResponseWriter {
 	for _, outer := range d.outer {
-		if !outer.decide(status) {
-			return unsent{d.below.Header()}
-		}
+		outer.decide(status)
 	}
 	return d.below
 }

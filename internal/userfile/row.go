@@ -1,6 +1,6 @@
 // Package userfile has the user's files of pages: which paths they may have, how they are opened for a request, and how
-// they are kept, read again, and shared by the handlers of a config and of the next one. What a page is, it does not
-// know: a [Format] makes it of a text.
+// they are kept, read again, and shared by the handlers of a config and of the next one. The package does not know what
+// a page is: a [Format] makes one of the text of a file.
 package userfile
 
 import (

@@ -77,7 +77,7 @@ Powered by Caddy [version]
 // fields.
 func respondHTML() string {
 	version, _ := caddy.Version()
-	maker, err := page.NewMaker(page.Options{Server: "Powered by Caddy " + version})
+	maker, err := page.NewMaker(page.Options{DefaultFooter: "Powered by Caddy " + version})
 	if err != nil {
 		panic(err) // there is nothing that could be wrong
 	}
