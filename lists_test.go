@@ -27,8 +27,8 @@ const (
 	quoted      = "`(\\w+)`"
 )
 
-// wantItems finds the items of a list in a text: what the group of the pattern matches.
-func wantItems(t *testing.T, text, pattern string, want ...string) {
+// wantItems finds the items of a list in a text of a file: what the group of the pattern matches.
+func wantItems(t *testing.T, file, text, pattern string, want ...string) {
 	t.Helper()
 	var got []string
 	item := regexp.MustCompile(pattern)
@@ -36,7 +36,7 @@ func wantItems(t *testing.T, text, pattern string, want ...string) {
 		got = append(got, match[1])
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("got\n%q\nwant, as in the code,\n%q\nfrom\n%.2000s", got, want, text)
+		t.Errorf("%s has\n%q\nwant, as in the code,\n%q\nin\n%.2000s", file, got, want, text)
 	}
 }
 
@@ -53,8 +53,8 @@ func between(t *testing.T, file, start, end string) string {
 
 func TestListsOfOptions(t *testing.T) {
 	syntax := between(t, "caddyfile.go", "not_found [<matcher>] {\n", "//\t}\n")
-	wantItems(t, syntax, `//\t    (\w+)`, optionNames...)
-	wantItems(t, syntax, `replace +(.+)`, strings.Join(modes, "|"))
+	wantItems(t, "caddyfile.go", syntax, `//\t    (\w+)`, optionNames...)
+	wantItems(t, "caddyfile.go", syntax, `replace +(.+)`, strings.Join(modes, "|"))
 
 	readme := between(t, "README.md", "\n## Options\n", "\n## ")
 	readme = strings.ReplaceAll(readme, `\|`, "|")
@@ -63,9 +63,10 @@ func TestListsOfOptions(t *testing.T) {
 		words := strings.Fields(line)[1:]
 		options = append(options, strings.Join(words, " "))
 	}
-	wantItems(t, readme, "(?m)^\\| `(.+?)` \\|", options...)
-	wantItems(t, readme, "`formats .+?` \\| `(.+?)`", strings.Join(page.Formats(), " "))
-	wantItems(t, readme, "`replace .+?` \\| `(.+?)`", judge.Pages)
+	wantItems(t, "README.md", readme, "(?m)^\\| `(\\w+)", optionNames...)
+	wantItems(t, "README.md", readme, "(?m)^\\| `(.+?)` \\|", options...)
+	wantItems(t, "README.md", readme, "`formats .+?` \\| `(.+?)`", strings.Join(page.Formats(), " "))
+	wantItems(t, "README.md", readme, "`replace .+?` \\| `(.+?)`", judge.Pages)
 	page := answer(t, inside(provision(t, &Handler{}), testcaddy.EndOfChain), get()).Content
 	version := strings.TrimPrefix(testcaddy.Footer(), "Powered by Caddy ")
 	defaults := strings.NewReplacer("<METHOD>", "GET", "<context_path>", "", "<version>", version)
@@ -76,7 +77,7 @@ func TestListsOfOptions(t *testing.T) {
 		}
 	}
 	causes := between(t, "README.md", "\n## When it answers\n", "\n## ")
-	wantItems(t, causes, "(?m)\\| `(\\w+)` \\|$", "unanswered", "error", "response")
+	wantItems(t, "README.md", causes, "(?m)\\| `(\\w+)` \\|$", "unanswered", "error", "response")
 
 	object := between(t, "docs/options.md", "```json\n", "```")
 	keys := []string{"handler"}
@@ -85,7 +86,7 @@ func TestListsOfOptions(t *testing.T) {
 			keys = append(keys, option)
 		}
 	}
-	wantItems(t, object, `(?m)^\t"(\w+)":`, append(keys, "group")...)
+	wantItems(t, "docs/options.md", object, `(?m)^\t"(\w+)":`, append(keys, "group")...)
 	h := new(Handler)
 	err := json.Unmarshal([]byte(object), h)
 	if err != nil {
@@ -94,15 +95,15 @@ func TestListsOfOptions(t *testing.T) {
 	provision(t, h)
 
 	godoc := between(t, "module.go", "// Which 404 responses of the next handlers", "Replace string")
-	wantItems(t, godoc, quoted+": ", modes...)
-	wantItems(t, godoc, "Default: "+quoted, judge.Pages)
+	wantItems(t, "module.go", godoc, quoted+": ", modes...)
+	wantItems(t, "module.go", godoc, "Default: "+quoted, judge.Pages)
 }
 
 func TestListsOfFormats(t *testing.T) {
 	godoc := between(t, "module.go", "// The representations on offer: ", "Formats []string")
-	wantItems(t, godoc, quoted, page.Formats()...)
+	wantItems(t, "module.go", godoc, quoted, page.Formats()...)
 	table := between(t, "docs/representations.md", "\n## Formats\n", "\n## ")
-	wantItems(t, table, firstColumn, page.Formats()...)
+	wantItems(t, "docs/representations.md", table, firstColumn, page.Formats()...)
 
 	// The clients of the tests know the same formats, and the handler sends what the documents say.
 	h := provision(t, &Handler{})
@@ -125,7 +126,7 @@ func TestReportIsAsDocumented(t *testing.T) {
 	const document = "docs/report.md"
 	wantSample(t, document)
 	counted := between(t, document, "\n## What is counted\n", "\n## ")
-	wantItems(t, counted, firstColumn, report.OutcomeNames()...)
+	wantItems(t, document, counted, firstColumn, report.OutcomeNames()...)
 }
 
 // wantSample reads the report in JSON that a document shows, with all keys, and looks for its addresses as they are
@@ -166,7 +167,7 @@ func wantSample(t *testing.T, document string) {
 func TestRecorded404s(t *testing.T) {
 	t.Parallel()
 	number := strconv.Itoa(len(testcaddy.Recordings()))
-	wantItems(t, readFile(t, "docs/applications.md"), `\[(\d+) of their 404s\]`, number)
+	wantItems(t, "docs/applications.md", readFile(t, "docs/applications.md"), `\[(\d+) of their 404s\]`, number)
 
 	h := provision(t, &Handler{})
 	for _, rec := range testcaddy.Recordings() {

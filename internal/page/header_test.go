@@ -91,7 +91,7 @@ func TestSiteFieldsAreRestored(t *testing.T) {
 	header.Del("Server")
 	setHeader(t, Options{}, header, &site)
 	if header["Server"] != nil {
-		t.Errorf("got Server %q, which the response has not", header["Server"])
+		t.Errorf("got Server %q, which the response does not have", header["Server"])
 	}
 }
 
