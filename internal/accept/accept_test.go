@@ -131,6 +131,20 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	for field, want := range map[string]bool{
+		"*/*, TEXT/HTML;q=0.1":                       true,
+		"*/*, text/html;q=0":                         false, // it is refused
+		"text/html5":                                 false,
+		`application/json;profile="text/html,"`:      false,
+		"application/xml;q=x,text/html;level=1;q=.5": true,
+	} {
+		if got := Names(field, "text/html"); got != want {
+			t.Errorf("%s: got %v", field, got)
+		}
+	}
+}
+
 // FuzzChoose checks that an offer is chosen whatever a client sends, and that neither case nor malformed members
 // change it.
 func FuzzChoose(f *testing.F) {

@@ -82,7 +82,6 @@ func TestWhoAsks(t *testing.T) {
 		opensPage bool
 	}{
 		"curl":                       {},
-		"a client that refuses HTML": {accept: "application/json, text/html;q=0"},
 		"a browser, over plain HTTP": {accept: html, opensPage: true},
 		"a script element":           {mode: "cors", dest: "script"},
 		"fetch":                      {mode: "cors", dest: "empty", isScript: true},
