@@ -375,6 +375,14 @@ func TestRowThatCannotBeSent(t *testing.T) {
 			}
 		}
 		for _, row := range handlers {
+			for _, f := range row {
+				if _, hasMistake := tt.logged[f.path]; !hasMistake {
+					continue
+				}
+				if _, ok := f.Open(nil, logger); ok {
+					t.Errorf("%s: %s can be sent", name, f.path)
+				}
+			}
 			row.Close()
 		}
 		for file, mistake := range tt.logged {
