@@ -216,11 +216,11 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 		},
 		{
 			config: `{"message":"{host} {http.request.uri} {vars.root}"}`,
-			want:   `message: "{host} {http.request.uri} {vars.root}" has a shorthand, which only a Caddyfile has; write "{http.request.host}`,
+			want:   `message: "{host} {http.request.uri} {vars.root}" has the shorthand {host}, which only a Caddyfile has; write {http.request.host}`,
 		},
 		{
 			config: `{"template":{"html":["/srv/{host}/404.html"]}}`,
-			want:   `has a shorthand, which only a Caddyfile has; write "/srv/{http.request.host}/404.html"`,
+			want:   `template: "/srv/{host}/404.html" has the shorthand {host}, which only a Caddyfile has; write {http.request.host}`,
 		},
 		{
 			config: `{"message":"x","context_path":"/"}`,

@@ -276,15 +276,20 @@ func (h *Handler) checkOptions() error {
 	return h.checkTogether()
 }
 
-// checkShorthands refuses the Caddyfile's shorthands of placeholders in JSON, where nothing knows them.
-func checkShorthands(value string) error {
-	if strings.Count(value, "{") == strings.Count(value, "{http.") { // all are full names, as a Caddyfile's are by now
-		return nil
-	}
-	if full := expandShorthands([]string{value})[0]; full != value { // which takes long
-		return fmt.Errorf("%q has a shorthand, which only a Caddyfile has; write %q", value, full)
-	}
-	return nil
+// checkShorthands refuses the Caddyfile's shorthands of placeholders in JSON, where nothing knows them. A global
+// placeholder may have the name of one, as {file.motd} does.
+func checkShorthands(value string) (mistake error) {
+	// What the Replacer itself refuses, such as too many open braces, is not expanded for a request either.
+	_, _ = caddy.NewReplacer().ReplaceFunc(value, func(name string, global any) (any, error) {
+		if global != nil || strings.HasPrefix(name, "http.") { // a full name, as a Caddyfile's are by now
+			return "", nil
+		}
+		if full := fullName(name); full != name { // which takes long
+			mistake = fmt.Errorf("%q has the shorthand {%s}, which only a Caddyfile has; write {%s}", value, name, full)
+		}
+		return "", mistake
+	})
+	return mistake
 }
 
 // checkTogether refuses an option that another leaves without effect.

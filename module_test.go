@@ -16,11 +16,13 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 	t.Setenv("NOT_FOUND_TEST_VALUE", "ftp://a.test/\x07")
 	t.Setenv("NOT_FOUND_TEST_BRACES", "{env.NOT_FOUND_TEST_VALUE}")
 	file := testcaddy.TempFile(t, "value", "two\nlines")
+	t.Chdir(filepath.Dir(file)) // {file.value} is also a shorthand
 	for value, want := range map[string]string{
 		"{env.NOT_FOUND_TEST_VALUE}":                    `"ftp://a.test/\a"`,
 		"{env.NOT_FOUND_TEST_VALUE}{http.request.host}": "",
 		"{env.NOT_FOUND_TEST_VALUE}{time.now.year}":     `"ftp://a.test/\a2`,
 		"{file." + file + "}":                           `"two\nlines"`,
+		"{file.value}{http.request.host}":               "",
 		"\x07{system.os}{system.slash}":                 `"\a`,
 		"\x07\\{http.request.host\\}":                   `"\a{http.request.host}"`, // it has no placeholder
 		"{env.NOT_FOUND_TEST_UNSET}":                    `""`,

@@ -460,7 +460,7 @@ var recipes = []recipe{
 				want:    missing("text/plain", "URI: https://localhost:8081/a?b"),
 			},
 			{address: "localhost:8082/x?url=/evil", want: page()},
-			{address: "localhost:8083/x", want: missing("text/html", "We have no page at this address")},
+			{address: "localhost:8083/x", want: missing("text/html", "We have no page at this address", "Vary: Accept")},
 			{
 				address: "localhost:8090/html",
 				fields:  []string{"X-Forwarded-Proto: https", "X-Forwarded-Host: shop.test"},
