@@ -45,12 +45,12 @@ func TestReportCommand(t *testing.T) {
 	}
 
 	var want bytes.Buffer
-	served := s.ask(t, "GET").Content
-	if err := json.Indent(&want, []byte(served), "", "\t"); err != nil {
+	if err := json.Indent(&want, []byte(s.ask(t, "GET").Content), "", "\t"); err != nil {
 		t.Fatal(err)
 	}
-	got := prints(t, reportCommand(t, "--address", s.admin, "--json"))
-	if got != want.String() {
+	if got := prints(t, reportCommand(t, "--address", s.admin, "--json")); got != want.String() {
 		t.Errorf("got\n%s\nwant the whole report\n%s", got, want.String())
 	}
+	fails(t, reportCommand(t, "--address", s.admin, "--link=any"), "write one of own, other, none")
+	fails(t, reportCommand(t, "--address", s.admin, "--json", "--limit=1"), "the report is always whole")
 }

@@ -48,7 +48,13 @@ func (s *reporting) miss(t *testing.T, method, url string, fields ...string) {
 // http://b.test/".
 func (s *reporting) report(t *testing.T) (lines string) {
 	t.Helper()
-	var counted report.Report
+	var counted struct {
+		Addresses []struct {
+			Link, Host, Path string
+			Outcomes         report.Outcomes
+			LastLink         string `json:"last_link"`
+		}
+	}
 	decode(t, []byte(s.ask(t, "GET").Content), &counted)
 	for _, a := range counted.Addresses {
 		address := a.Host + a.Path

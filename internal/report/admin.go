@@ -19,12 +19,17 @@ func init() {
 //
 //	GET    /not_found/report
 //	DELETE /not_found/report
+//	GET    /not_found/report.txt?link=own&limit=10
 //
-// GET returns the report as JSON. DELETE returns the same and starts over, in one step.
+// GET returns the report as JSON. DELETE returns the same and starts over, in one step. The text is for a terminal, and
+// has the addresses that the query chooses, see [Filter].
 type adminReport struct{}
 
-// Path is the path of the report on the admin API.
-const Path = "/not_found/report"
+// The paths of the report on the admin API.
+const (
+	Path     = "/not_found/report"
+	TextPath = Path + ".txt"
+)
 
 // NotBegun begins the error of a report that has not begun.
 const NotBegun = "no not_found handler has had report enabled"
@@ -37,10 +42,32 @@ func (adminReport) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Routes returns the route of the report.
+// Routes returns the routes of the report.
 func (adminReport) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: Path, Handler: caddy.AdminHandlerFunc(serveReport)}}
+	return []caddy.AdminRoute{
+		{Pattern: Path, Handler: caddy.AdminHandlerFunc(serveReport)},
+		{Pattern: TextPath, Handler: caddy.AdminHandlerFunc(serveText)},
+	}
 }
+
+func serveText(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", "GET")
+		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET", r.Method)
+	}
+	f, err := parseFilter(r.URL.Query())
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%w", err)
+	}
+	s, ok := Missed.Snapshot()
+	if !ok {
+		return errNotBegun
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	return s.WriteText(w, f)
+}
+
+var errNotBegun = refuse(http.StatusNotFound, NotBegun+"; write the option report or dry_run in one")
 
 func serveReport(w http.ResponseWriter, r *http.Request) error {
 	read := Missed.Snapshot
@@ -62,7 +89,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 
 func writeReport(w http.ResponseWriter, s Report, ok bool) error {
 	if !ok {
-		return refuse(http.StatusNotFound, NotBegun+"; write the option report or dry_run in one")
+		return errNotBegun
 	}
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)

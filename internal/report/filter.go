@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/uri"
@@ -16,25 +18,37 @@ type Filter struct {
 	Host    string // only addresses of this host, with its port unless that is a default one; empty: any
 }
 
-// Check refuses values that choose nothing.
-func (f *Filter) Check() error {
-	if f.Limit < 0 {
-		return fmt.Errorf("limit: %d is not a number of addresses; write --limit 20, or --limit 0 for all of them", f.Limit)
+// FilterNames are the names of its fields in a query, and as flags of the command.
+var FilterNames = []string{"limit", "link", "outcome", "host"}
+
+// parseFilter returns the filter of a query. It refuses values that choose nothing.
+func parseFilter(query url.Values) (f Filter, err error) {
+	for name := range query {
+		if err := checkName("the query", name, FilterNames); err != nil {
+			return f, err
+		}
+	}
+	f = Filter{Limit: 20, Link: query.Get("link"), Outcome: query.Get("outcome"), Host: query.Get("host")}
+	if limit := query.Get("limit"); limit != "" {
+		f.Limit, err = strconv.Atoi(limit)
+		if err != nil || f.Limit < 0 {
+			return f, fmt.Errorf("limit: %q is not a number of addresses; write one such as 20, or 0 for all of them", limit)
+		}
 	}
 	if f.Host != "" && !uri.ValidAuthority(f.Host) {
-		return fmt.Errorf("host: %q is not a host; write --host www.example.com", f.Host)
+		return f, fmt.Errorf("host: %q is not a host; write it as in www.example.com", f.Host)
 	}
 	if err := checkName("link", f.Link, linkNames[:]); err != nil {
-		return err
+		return f, err
 	}
-	return checkName("outcome", f.Outcome, outcomeNames[:])
+	return f, checkName("outcome", f.Outcome, outcomeNames[:])
 }
 
-func checkName(flag, name string, names []string) error {
+func checkName(of, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("%s: %q is unknown; write one of %s", flag, name, strings.Join(names, ", "))
+	return fmt.Errorf("%s: %q is unknown; write one of %s", of, name, strings.Join(names, ", "))
 }
 
 // choose returns the addresses of one kind of link that the filter chooses, whatever the limit.

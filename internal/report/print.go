@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/url"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // headings say what each kind of link is, and what to do about it.
@@ -63,13 +68,13 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 		b.WriteString("No address matches.\n")
 	}
 	for _, a := range shown {
-		row(a.times(), a.Last.Local().Format(lastSeen), a.Host+a.Path)
+		row(a.times(), a.Last.Local().Format(lastSeen), readable(a.Host+a.Path))
 		outcomes := withBrowsers(a.Outcomes, a.Browsers)
 		if a.Query {
 			outcomes += "; with a query"
 		}
 		if a.LastLink != "" {
-			outcomes += "; on " + a.LastLink
+			outcomes += "; on " + readable(a.LastLink)
 		}
 		row("", "", outcomes)
 	}
@@ -80,6 +85,31 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 		fmt.Fprintf(b, "There was no room for every address: "+
 			"one that is not here may have been missed up to %s.\n", plural(floor, "time"))
 	}
+}
+
+// encodedBytes matches bytes that are not of ASCII.
+var encodedBytes = regexp.MustCompile("(%[89A-Fa-f][0-9A-Fa-f])+")
+
+// invisible are the tables of letters and marks that nobody sees.
+var invisible = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
+
+// readable returns an address with the letters, marks and digits of every script as such. Everything else stays
+// encoded: it could act on a terminal, change the direction of a text, be invisible, or be no character at all.
+func readable(address string) string {
+	return encodedBytes.ReplaceAllStringFunc(address, func(encoded string) string {
+		var b strings.Builder
+		text, _ := url.PathUnescape(encoded) // which is valid
+		for text != "" {
+			r, n := utf8.DecodeRuneInString(text)
+			if unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) && !unicode.In(r, invisible...) {
+				b.WriteString(text[:n])
+			} else {
+				b.WriteString(encoded[:3*n])
+			}
+			text, encoded = text[n:], encoded[3*n:]
+		}
+		return b.String()
+	})
 }
 
 // times returns the count of an address, or the range that it is in.

@@ -141,16 +141,25 @@ No address matches.
 	}
 }
 
-// TestParsedStringsArePrintable reads what no Caddy writes: strings that act on a terminal, and a long one.
-func TestParsedStringsArePrintable(t *testing.T) {
-	long := strings.Repeat("x", 2*maxPrinted)
-	r, err := Parse([]byte(`{"since":"2026-01-02T03:04:05Z","capacity":1,"addresses":[
-		{"link":"own","host":"\u001b[2J\r\n","path":"/\u009b31m\u202e\u007f` + "\xff" + `","last_link":"` + long + `"}]}`))
-	if err != nil {
-		t.Fatal(err)
+func TestAddressesAreReadable(t *testing.T) {
+	for address, want := range map[string]string{
+		"a.test/tags/%E9%96%8B%E7%99%BA/":       "a.test/tags/開発/",
+		"/stra%C3%9fe/%D9%A3/e%CC%81/%E0%A4%A8": "/straße/٣/e\u0301/न", // a digit, a mark, a letter
+		"/%41%2F%20%25C3%9F":                    "/%41%2F%20%25C3%9F",  // ASCII; the % of %25C3 is one
+		"/%1B%5B31m%00%0A%C2%9B":                "/%1B%5B31m%00%0A%C2%9B",
+		"/%E2%80%AE%E2%81%A6%D8%A7%E2%80%8D":    "/%E2%80%AE%E2%81%A6ا%E2%80%8D", // directions, and a joiner
+		"/%E9%96/%C3%C3%9F/%F0%9F%8E%89":        "/%E9%96/%C3ß/%F0%9F%8E%89",     // cut, broken, a symbol
+		"/%E3%85%A4/%EF%B8%8F":                  "/%E3%85%A4/%EF%B8%8F",          // a filler, a variation selector
+		"/%":                                    "/%",
+	} {
+		if got := readable(address); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
 	}
-	want := Address{Host: "?[2J??", Path: "/?31m???", LastLink: long[:maxPrinted]}
-	if got := r.Addresses[0]; got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	r := Report{Links: Totals{Own: Total{Count: 1}}}
+	r.Addresses = []Address{{Path: "/%C3%9F", LastLink: "https://a.test/%C3%A9"}}
+	printed := text(t, r, Filter{})
+	if !strings.Contains(printed, "  /ß\n") || !strings.Contains(printed, "; on https://a.test/é\n") {
+		t.Errorf("got\n%s", printed)
 	}
 }

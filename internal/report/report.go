@@ -4,8 +4,6 @@
 package report
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,16 +50,6 @@ func (l Link) String() string { return linkNames[l] }
 // MarshalText implements encoding.TextMarshaler, for JSON.
 func (l Link) MarshalText() ([]byte, error) {
 	return []byte(l.String()), nil
-}
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (l *Link) UnmarshalText(text []byte) error {
-	i := slices.Index(linkNames[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("link: %q is not a kind of link; it is own, other or none", text)
-	}
-	*l = Link(i)
-	return nil
 }
 
 // Report says which addresses were missed: first those that an own link led to, then those of other links, then the
@@ -171,47 +159,4 @@ func (o Outcomes) String() string {
 		return name
 	}
 	return strings.Join(counts, ", ")
-}
-
-// Parse reads a report in JSON. The server that sent it may be any, so strings become [Printable], and no more
-// addresses are decoded than a Counter has room for: encoding/json skips those that an array has no room for.
-func Parse(body []byte) (Report, error) {
-	var in struct {
-		Report
-		Addresses [int(NumLinks) * capacity]*Address `json:"addresses"`
-	}
-	err := json.Unmarshal(body, &in)
-	if err == nil && (in.Since.IsZero() || in.Capacity < 1) {
-		err = errors.New("it has no start or no capacity")
-	}
-	if err != nil {
-		return Report{}, fmt.Errorf("this is not a report of not_found: %s", Printable(err.Error()))
-	}
-	r := in.Report
-	r.Addresses = []Address{} // not nil, for JSON
-	for _, a := range in.Addresses {
-		if a == nil {
-			break
-		}
-		a.Host = Printable(a.Host)
-		a.Path = Printable(a.Path)
-		a.LastLink = Printable(a.LastLink)
-		r.Addresses = append(r.Addresses, *a)
-	}
-	return r, nil
-}
-
-// maxPrinted is the length in bytes of the longest string that is printed. The strings of a Counter are shorter.
-const maxPrinted = 500
-
-// Printable makes a string from another server safe to print: control characters and everything else that is not
-// printable ASCII become question marks, and a long string is cut.
-func Printable(s string) string {
-	s = s[:min(len(s), maxPrinted)]
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, s)
 }
