@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/request"
@@ -164,6 +165,7 @@ func (x *exchange) setHeader(rep *page.Representation, site *page.SiteHeader) ht
 	deferred.Do(header, http.StatusNotFound)
 	rep.SetHeader(header, nil)
 	deferred.DoForStatus(header, http.StatusNotFound)
+	accept.AddToVary(header, rep.Vary) // which one of them may have made two lines
 	return deferred.Begin(http.StatusNotFound)
 }
 

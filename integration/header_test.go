@@ -256,6 +256,29 @@ func TestHeaderForAStatusHasTheLastWord(t *testing.T) {
 	res.WantPage(t, "GET", "http://a.test/x", "")
 }
 
+// TestVaryOfAPageIsOneLine has a site add to Vary in every way: at once, when the header is sent, and for the status.
+func TestVaryOfAPageIsOneLine(t *testing.T) {
+	sites := make(map[string]string)
+	of := map[string]string{
+		"header +Vary Cookie":                                   "Cookie, Accept",
+		"header {\n+Vary Cookie\n-Server\n}":                    "Accept, Cookie",
+		"header >Vary Cookie":                                   "Cookie, Accept",
+		"header {\nmatch status 404\n+Vary Cookie\n}":           "Accept, Cookie",
+		"header {\nmatch status 404\nVary Cookie\n}":            "Cookie, Accept",
+		"header {\nmatch status 404\n-Vary\n}":                  "Accept",
+		"header +Vary Accept\nheader {\n+Vary Cookie\ndefer\n}": "Accept, Cookie",
+	}
+	for operation := range of {
+		sites[operation] = operation + "\nnot_found"
+	}
+	s, hosts := startHosts(t, sites)
+	for operation, want := range of {
+		for _, method := range []string{"GET", "HEAD"} {
+			s.Do(t, method, "http://"+hosts[operation]+"/x").WantHeader(t, "Vary", want)
+		}
+	}
+}
+
 // TestPolicyOfThePageHolds has deferred operations of a site's header directive. One that sets or adds a policy takes the
 // place of the page's own, and any other leaves it as it is.
 func TestPolicyOfThePageHolds(t *testing.T) {

@@ -17,17 +17,13 @@ func AddToVary(header http.Header, fields string) {
 		header["Vary"] = []string{fields}
 		return
 	}
-	if httpguts.HeaderValuesContainsToken(vary, "*") {
-		return
-	}
-	var missing []string
+	lines := slices.Clip(vary)
 	for field := range strings.SplitSeq(fields, ", ") {
-		if !httpguts.HeaderValuesContainsToken(vary, field) {
-			missing = append(missing, field)
+		if !httpguts.HeaderValuesContainsToken(vary, field) && !httpguts.HeaderValuesContainsToken(vary, "*") {
+			lines = append(lines, field)
 		}
 	}
-	if len(missing) > 0 {
-		lines := slices.Concat(vary, missing)
+	if len(lines) > 1 {
 		header["Vary"] = []string{strings.Join(lines, ", ")}
 	}
 }

@@ -17,7 +17,15 @@ func TestAddToVary(t *testing.T) {
 		},
 		{
 			has:  []string{"Sec-Fetch-Mode", "Cookie, accept"},
-			want: []string{"Sec-Fetch-Mode", "Cookie, accept"},
+			want: []string{"Sec-Fetch-Mode, Cookie, accept"},
+		},
+		{
+			has:  []string{"accept, Sec-Fetch-Mode"},
+			want: []string{"accept, Sec-Fetch-Mode"},
+		},
+		{
+			has:  []string{"Cookie", "*"},
+			want: []string{"Cookie, *"},
 		},
 		{
 			has:  []string{"*"},
