@@ -133,6 +133,25 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 		}
 		reverse_proxy APP
 	}
+	handle /inside/* {
+		route {
+			WITHIN
+			not_found
+			reverse_proxy APP
+		}
+	}
+	handle /intercepted-tea/* {
+		intercept {
+			@tea status 418
+			handle_response @tea {
+				route {
+					not_found
+					WITHIN
+				}
+			}
+		}
+		respond 418
+	}
 	header /changed/* Content-Language fr
 	handle /changed/* {
 		header >Content-Language fr en
@@ -153,6 +172,8 @@ func TestHeaderOfTheSiteStays(t *testing.T) {
 	}{
 		"/error/x":                {own: "within", language: "within"},
 		"/intercepted/x":          {own: "within", language: "within"},
+		"/intercepted-tea/x":      {own: "within", language: "within"},
+		"/inside/x":               {own: "within", language: "within"}, // which takes Server away
 		"/proxied":                {server: "Caddy"},
 		"/intercepted-404/x":      {server: "Caddy"},
 		"/intercepted-404/inside": {own: "theirs", language: "theirs", server: "theirs"},
