@@ -176,7 +176,7 @@ func (x *exchange) logPage(e *zapcore.CheckedEntry, cause judge.Cause, uri, form
 	}
 	replaced := zap.Skip()
 	if cause == judge.Response {
-		replacedType := x.writer.HeldHeader().Get("Content-Type")
+		replacedType := judge.ContentType(x.writer.HeldHeader())
 		replaced = zap.String("replaced_content_type", replacedType)
 	}
 	e.Write(
@@ -194,7 +194,7 @@ func (x *exchange) passed() {
 	reason := x.judge.Reason()
 	if reason.IsOwn() {
 		if e := x.handler.logger.Check(zapcore.DebugLevel, "a 404 response passes"); e != nil {
-			contentType := x.writer.Header().Get("Content-Type")
+			contentType := judge.ContentType(x.writer.Header())
 			x.logNoPage(e, zap.Stringer("reason", reason), zap.String("content_type", contentType))
 		}
 	}

@@ -46,7 +46,7 @@ func TestLogSaysWhatHappened(t *testing.T) {
 		want    map[string]any
 	}{
 		"the page for a response": {
-			next: theirPage,
+			next: script(stepSet("Content-Type", "image/png", "text/html"), step404, stepTheirs),
 			want: map[string]any{
 				"cause":                 "response",
 				"format":                "text",
@@ -72,7 +72,7 @@ func TestLogSaysWhatHappened(t *testing.T) {
 			},
 		},
 		"a response that passes": {
-			next: script(stepSet("Content-Type", "image/png"), step404),
+			next: script(stepSet("Content-Type", "text/html", "image/png"), step404),
 			want: map[string]any{
 				"reason":       "media type",
 				"content_type": "image/png",

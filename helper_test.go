@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,9 +110,9 @@ func quietly(name string, do func(w http.ResponseWriter)) step {
 	}}
 }
 
-func stepSet(field, value string) step {
-	return quietly("set "+field+": "+value, func(w http.ResponseWriter) {
-		w.Header()[field] = []string{value}
+func stepSet(field string, lines ...string) step {
+	return quietly(fmt.Sprint("set ", field, ": ", lines), func(w http.ResponseWriter) {
+		w.Header()[field] = slices.Clone(lines)
 	})
 }
 

@@ -193,10 +193,20 @@ func isForPeople(method string, header http.Header) bool {
 	return header.Get("Content-Length") == "0" && method != http.MethodHead
 }
 
+// ContentType returns the Content-Type of a response. Of several lines, the last counts, as for browsers: reverse_proxy
+// adds the upstream's line to one of the site's.
+func ContentType(header http.Header) string {
+	lines := header["Content-Type"]
+	if len(lines) == 0 {
+		return ""
+	}
+	return lines[len(lines)-1]
+}
+
 // mediaTypeOf returns the media type of a response. It also ends at white space: browsers show what old PHP labels
 // `text/html charset=UTF-8` as HTML.
 func mediaTypeOf(header http.Header) string {
-	mediaType := strings.TrimSpace(header.Get("Content-Type"))
+	mediaType := strings.TrimSpace(ContentType(header))
 	if end := strings.IndexAny(mediaType, "; \t"); end >= 0 {
 		mediaType = mediaType[:end]
 	}

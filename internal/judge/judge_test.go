@@ -536,6 +536,23 @@ func TestReasonPlaceholder(t *testing.T) {
 	}
 }
 
+// TestLastTypeCounts has several lines of Content-Type, of which browsers take the last.
+func TestLastTypeCounts(t *testing.T) {
+	const html, json = "text/html; charset=utf-8", "application/json"
+	for _, tt := range []struct {
+		lines []string
+		want  response.Verdict
+	}{
+		{lines: []string{json, html}, want: response.Hold},
+		{lines: []string{html, json}, want: response.Pass},
+	} {
+		j := enter(t, Options{}, situation{}.request())
+		if got := j.Status(http.StatusNotFound, http.Header{"Content-Type": tt.lines}); got != tt.want {
+			t.Errorf("%q: got the verdict %d, want %d", tt.lines, got, tt.want)
+		}
+	}
+}
+
 // TestPlaceholdersAreEmpty has no 404 come. A page may name the placeholder that only the handlers use.
 func TestPlaceholdersAreEmpty(t *testing.T) {
 	r := situation{}.request()
