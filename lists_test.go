@@ -134,7 +134,7 @@ func TestReportIsAsDocumented(t *testing.T) {
 func wantSample(t *testing.T, document string) {
 	t.Helper()
 	object := between(t, document, "```json\n", "```")
-	object = strings.NewReplacer("…, \"", "\"", ": …", ": {}", ",\n\t\t…", "").Replace(object)
+	object = strings.NewReplacer("…, \"", "\"", ": …", ": {}", ",\n\t\t…", "", `"link": "own"`, `"link": 0`).Replace(object)
 	var r report.Report
 	if err := caddy.StrictUnmarshalJSON([]byte(object), &r); err != nil {
 		t.Fatal(err)
