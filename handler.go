@@ -116,7 +116,7 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 		// Caddy would have logged this error. The page hides it, so it is logged here.
 		h.logger.Error("sending the 404 page in place of an error", zap.Error(err))
 	}
-	x.judge.DecidePage(cause)
+	x.judge.DecidePage(cause, err)
 	x.request.SetHandled()
 
 	asked := x.request.Asked()

@@ -124,6 +124,38 @@ func TestInErrorRoutes(t *testing.T) {
 	}
 }
 
+// TestPlaceholdersOfAnError shows them where an error has them, and nothing where there is none.
+func TestPlaceholdersOfAnError(t *testing.T) {
+	page := "not_found {\nmessage {err.message}\nfooter {err.status_code}{err.status_text}.\n}\n"
+	s := testcaddy.Start(t, "http://a.test:0 {\n"+page+`
+	error /error "It was deleted." 404
+	error /plain 404
+	respond /response theirs 404
+	root /file /nowhere
+	file_server /file
+}
+http://b.test:0 {
+	error "It was deleted." 404
+	handle_errors {
+		`+page+`
+	}
+}`)
+	const noError = "No endpoint GET /missing.html."
+	for url, want := range map[string]struct{ message, footer string }{
+		"http://a.test/error":    {message: "It was deleted.", footer: "404Not Found."},
+		"http://a.test/plain":    {message: noError, footer: "404Not Found."},
+		"http://a.test/response": {message: noError, footer: "."},
+		"http://a.test/file":     {message: "Not Found", footer: "404Not Found."},
+		"http://a.test/nothing":  {message: noError, footer: "."},
+		"http://b.test/error":    {message: "It was deleted.", footer: "404Not Found."},
+	} {
+		got := testcaddy.FieldsOf(t, s.Get(t, url))
+		if got.Message != want.message || got.Footer != want.footer {
+			t.Errorf("%s: got the message %q and the footer %q, want %v", url, got.Message, got.Footer, want)
+		}
+	}
+}
+
 // TestPageIsCompressedInsideEncode uses the line of docs/limits.md.
 func TestPageIsCompressedInsideEncode(t *testing.T) {
 	s := startSite(t, "encode {\nminimum_length 1\n}\nnot_found", "order not_found after encode")

@@ -67,7 +67,7 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 // decides.
 func (j *Judge) share() {
 	if j.reason.IsOwn() {
-		j.shared.store(NoCause, j.reason)
+		j.shared.store(NoCause, nil, j.reason)
 	}
 }
 
@@ -261,9 +261,13 @@ func (j *Judge) Decide(err error, hasAnswered bool) Cause {
 	}
 }
 
-// DecidePage stores that the page is sent, and why.
-func (j *Judge) DecidePage(cause Cause) {
-	j.shared.store(cause, noReason)
+// DecidePage stores that the page is sent, and why. err is what the next handler returned; the page answers it if the
+// cause is an error.
+func (j *Judge) DecidePage(cause Cause, err error) {
+	if cause != Error {
+		err = nil
+	}
+	j.shared.store(cause, err, noReason)
 }
 
 // VariesByClient reports whether a page for a cause takes the place of a response that other clients get.

@@ -499,7 +499,7 @@ func nest(t *testing.T, r *request.Request, header http.Header, handlers []handl
 		nest(t, r, header, handlers[1:])
 		j.Status(http.StatusNotFound, header)
 		if cause := j.Decide(nil, true); cause != NoCause {
-			j.DecidePage(cause)
+			j.DecidePage(cause, nil)
 		}
 	}
 	j.Leave()
@@ -571,10 +571,34 @@ func TestPlaceholdersAreEmpty(t *testing.T) {
 func TestCausePlaceholder(t *testing.T) {
 	r := situation{}.request()
 	page := enter(t, Options{}, r)
-	page.DecidePage(Error)
+	page.DecidePage(Error, nil)
 	if got, _ := r.Replacer.GetString(causePlaceholder); got != "error" {
 		t.Errorf("of a page, got %q", got)
 	}
+}
+
+// TestPlaceholdersOfAnErrorAreThoseOfItsPage has them before the page, on it, and at the next handler that begins.
+func TestPlaceholdersOfAnErrorAreThoseOfItsPage(t *testing.T) {
+	const message = "http.error.message"
+	err := caddyhttp.Error(http.StatusNotFound, errors.New("deleted"))
+	r := situation{}.request()
+	page := enter(t, Options{}, r)
+	want := func(when, value string, isKnown bool) {
+		t.Helper()
+		if got, known := r.Replacer.GetString(message); got != value || known != isKnown {
+			t.Errorf("%s: got %q, known: %v", when, got, known)
+		}
+	}
+	want("before the page", "", false) // as without this handler
+	page.DecidePage(Error, err)
+	want("on the page of an error", "deleted", true)
+	page.DecidePage(Response, err)
+	want("on the page in place of a response that broke off", "", true)
+	page.Begin()
+	want("at the next handler", "", false)
+	r.Replacer.Set(message, "handled")
+	page.DecidePage(Error, err)
+	want("in an error route", "handled", true)
 }
 
 // TestReasonsAreDocumented looks for each reason in the table of the page that explains them, and in the documentation

@@ -1,7 +1,13 @@
 package judge
 
 import (
+	"context"
+	"net/http"
+	"strings"
 	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/request"
 )
@@ -11,6 +17,7 @@ const (
 	causePlaceholder  = "http.not_found.cause"    // of the page that was written; empty: none was
 	reasonPlaceholder = "http.not_found.reason"   // why a 404 response passed; empty: none did
 	sharedKey         = "http.not_found.decision" // for the not_found handlers alone
+	errorPlaceholder  = "http.error"              // and those below it: the error that a page answers
 )
 
 // shared is what the not_found handlers of one request share. It has a mutex because some handlers, such as
@@ -21,6 +28,7 @@ type shared struct {
 	innermost  *Judge // of the handlers that are running; each has the one around it
 	isDecided  bool   // a 404 becomes a page, or passes
 	cause      Cause  // of the page
+	err        error  // that the page answers
 	reason     Reason // why it passes
 	isReported bool   // a handler has claimed the report: it has the option, or has written a page
 }
@@ -50,7 +58,21 @@ func (s *shared) placeholder(key string) (any, bool) {
 	case reasonPlaceholder:
 		return s.reason.String(), true
 	}
+	isOfError := key == errorPlaceholder || strings.HasPrefix(key, errorPlaceholder+".")
+	if isOfError && s.cause != NoCause {
+		return valueAtError(key, s.err), true
+	}
 	return nil, false
+}
+
+// valueAtError returns the value that Caddy gives a placeholder in the error route of an error. It is nil, which shows
+// nothing, if there is no error.
+func valueAtError(key string, err error) any {
+	repl := caddy.NewEmptyReplacer()
+	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, repl)
+	new(caddyhttp.HTTPErrorConfig).WithError(new(http.Request).WithContext(ctx), err)
+	value, _ := repl.Get(key)
+	return value
 }
 
 // enter adds a handler to those that are running. It returns false if one of the same group is already running.
@@ -91,12 +113,13 @@ func (s *shared) leave(j *Judge) {
 	}
 }
 
-// store stores that a 404 becomes the page, for a cause, or passes for a reason.
-func (s *shared) store(cause Cause, why Reason) {
+// store stores that a 404 becomes the page, for a cause and perhaps an error, or passes for a reason.
+func (s *shared) store(cause Cause, err error, why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isDecided = true
 	s.cause = cause
+	s.err = err
 	s.reason = why
 }
 
