@@ -215,7 +215,7 @@ func (f *File[Page]) Open(placeholders Placeholders, logger *zap.Logger) (opened
 		return opened, true
 	case isMissing(err): // no mistake of the site
 		if e := logger.Check(zapcore.DebugLevel, "a site has no such file"); e != nil {
-			e.Write(zap.String("template", path))
+			e.Write(zap.String("template", path), zap.Error(err))
 		}
 	default:
 		f.LogMistake(path, err, logger)
@@ -300,6 +300,10 @@ func CheckPath(path string) error {
 		return fmt.Errorf("%q is a URL, and a page is a file; docs/order.md has a page of another service", path)
 	case severalPaths.MatchString(path):
 		return fmt.Errorf("%q is one path, because of the quotes; write each path without them, or in its own", path)
+	case placeholderOfPath.MatchString(path):
+		return fmt.Errorf("%q has the placeholder %s, whose value has a slash in every request, "+
+			"and so is never one element of a path; write {http.request.uri.path.0}, or what a path_regexp finds",
+			path, placeholderOfPath.FindString(path))
 	case placeholderOfFileOrTime.MatchString(path):
 		return fmt.Errorf("%q has a placeholder of the file or the time, which no path can have; "+
 			"write the path itself, or {env.NAME}", path)
@@ -326,6 +330,9 @@ var (
 	// placeholderOfFileOrTime matches one that Caddy would read a file for, or that is never the same.
 	placeholderOfFileOrTime = regexp.MustCompile(`\{(file|time)\.`)
 
+	// placeholderOfPath matches one whose value has a slash in every request.
+	placeholderOfPath = regexp.MustCompile(`\{http\.request\.(proto|(orig_)?uri(\.path(\.dir)?)?)\}`)
+
 	// rootWithoutSlash matches the root and a name that would belong to the root's own name.
 	rootWithoutSlash = regexp.MustCompile(`(\{http\.vars\.root\})([^/\\])`)
 
@@ -342,7 +349,7 @@ func expand(ofSite string, placeholders Placeholders) (path string, err error) {
 		text := caddy.ToString(value)
 		switch {
 		case value != nil && !isOperators(name) && !isElement(text):
-			return nil, fs.ErrNotExist
+			return nil, fmt.Errorf("{%s} is %.200q, which is not one element of a path: %w", name, text, fs.ErrNotExist)
 		case text == "" && strings.HasSuffix(name, "root"):
 			return nil, fmt.Errorf("the placeholder {%s} is unknown or empty; {http.vars.root} is what the directive root "+
 				"of a site sets, and not a root inside file_server", name)

@@ -92,7 +92,7 @@ func TestNoValueLeavesItsFolder(t *testing.T) {
 		for _, sent := range []string{host, "http.reverse_proxy.header.X-Site"} {
 			both := "{" + sent + "}{" + variable + "}"
 			got, err := expand(both, placeholders(values{sent: value, variable: path}))
-			if err != want || err == nil && got != value+path {
+			if !errors.Is(err, want) || err == nil && got != value+path {
 				t.Errorf("{%s}, %q: got %q, %v, want the error %v", sent, value, got, err, want)
 			}
 		}
@@ -448,6 +448,15 @@ func TestPathIsRefused(t *testing.T) {
 		"{http.error}":                    "begins with what a client or an upstream sends",
 		"{http.of_a_new_module}/404.html": "begins with what a client or an upstream sends",
 		"{http.matchers.file.absolute}":   "may become a file of the next handlers",
+
+		"{http.vars.root}/{http.request.uri.path}/404.html": "has the placeholder {http.request.uri.path}, " +
+			"whose value has a slash in every request, and so is never one element of a path; " +
+			"write {http.request.uri.path.0}, or what a path_regexp finds",
+		"/srv/{http.request.uri}":            "has the placeholder {http.request.uri}, ",
+		"/srv/{http.request.orig_uri}.html":  "has the placeholder {http.request.orig_uri}, ",
+		"/srv/{http.request.uri.path.dir}/x": "has the placeholder {http.request.uri.path.dir}, ",
+		"/srv/x{http.request.orig_uri.path}": "has the placeholder {http.request.orig_uri.path}, ",
+		"/srv/{http.request.proto}/404.html": "has the placeholder {http.request.proto}, ",
 
 		"{http.vars.root}/{file./etc/x}": "has a placeholder of the file or the time",
 		"/srv/{time.now.year}/404.html":  "has a placeholder of the file or the time",
