@@ -64,6 +64,7 @@ func TestUploadThatStopsEndsItsConnection(t *testing.T) {
 	for name, option := range map[string]string{
 		"half duplex": "servers {\ntimeouts {\nread_body_idle 1s\n}\n}",
 		"full duplex": "servers {\nenable_full_duplex\ntimeouts {\nread_body_idle 1s\n}\n}",
+		"no timeout":  "servers {\nenable_full_duplex\ntimeouts {\nread_body_idle -1s\n}\n}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, hosts := startHosts(t, sites, option)

@@ -19,7 +19,8 @@ const maxDiscarded = 256<<10 + 1
 //
 // net/http itself cannot tell, because the body that it looks at is Caddy's reader. It also discards without a deadline
 // once a page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has
-// deadlines. Where Caddy has no such reader, net/http sees its own, and is left to it. After a proxied request, the
+// deadlines. Where Caddy has no such reader, because its timeout is off, net/http sees its own, and is left to it. In full
+// duplex, net/http looks at no body before a response, so there the connection always ends. After a proxied request, the
 // transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
 //
 // A read of no bytes tells whether the body is at its end: Caddy's reader keeps its last error (IdleTimeoutReader.Read,
@@ -31,6 +32,10 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 	}
 	reader, _ := caddyhttp.IdleTimeoutsFromContext(r.ctx)
 	if reader == nil {
+		server, _ := r.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+		if server != nil && server.EnableFullDuplex {
+			endConnection(w, http.NoBody)
+		}
 		return
 	}
 	if _, isProxied := r.Replacer.Get("http.reverse_proxy.upstream.hostport"); !isProxied {
