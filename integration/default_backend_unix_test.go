@@ -52,7 +52,7 @@ func TestDefaultBackend(t *testing.T) {
 
 	// ingress-nginx, which asks for / whatever the status is
 	for code, want := range map[string]int{
-		"404": 404, "503": 503, "5": 404, "5000": 404, "5x": 404,
+		"404": 404, "401": 401, "429": 429, "503": 503, "5": 404, "5000": 404, "5x": 404,
 	} {
 		res := client.Get(t, "http://www.example.com/", "X-Code: "+code, "X-Original-URI: /shop/x?y")
 		if want == http.StatusNotFound {

@@ -175,7 +175,8 @@ var theirFields = map[string]http.Header{
 	"nuxt":            {"X-Powered-By": {"Nuxt"}},
 	"astro":           {"X-Astro-Reroute": {"no"}},
 	"inertia":         {"Vary": {"X-Inertia"}},
-	"fails":           {"Content-Type": {"application/json"}, "Content-Disposition": {"attachment"}},
+	"fails":           {"Content-Disposition": {"attachment"}},
+	"overloaded":      {"Content-Type": {"application/problem+json"}, "Retry-After": {"30"}},
 	"designed":        {"X-Error-Page": {"1"}},
 	"german":          {"Content-Language": {"de"}},
 	"german-designed": {"Content-Language": {"de"}, "Set-Cookie": {"designed=1"}},
@@ -203,11 +204,10 @@ func standIn(name string) http.HandlerFunc {
 			status = http.StatusForbidden
 		case "gone":
 			status = http.StatusGone
-		case "unavailable":
+		case "unavailable", "overloaded":
 			status = http.StatusServiceUnavailable
 		case "fails":
 			status = http.StatusInternalServerError
-			content = `{"error":"` + content + `"}`
 		case "empty":
 			content = ""
 		case "labelled": // JSON as text

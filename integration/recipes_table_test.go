@@ -358,6 +358,10 @@ var recipes = []recipe{
 				fields:  []string{"Accept-Encoding: gzip"},
 				want:    answers(500, "text/html", "Something went wrong", "</html>").without("Content-Encoding", "Content-Disposition"),
 			},
+			{
+				address: "www.example.com/shop/overloaded",
+				want:    answers(503, "application/problem+json", "8081 lacks", "Retry-After: 30"),
+			},
 			{address: "www.example.com/shop/ok", want: found("text/html", "8081 has")},
 			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
 			{address: "files.example.com/nothing", want: missing("text/html", "The page of handle_errors")},
