@@ -177,3 +177,27 @@ left: متجرنا الصغير.`
 		}
 	})
 }
+
+// TestBackReachesTheApplication has a visitor reload at a missing address of an application, whose entries of the
+// history are then those of the page. Back loads the application once.
+func TestBackReachesTheApplication(t *testing.T) {
+	startCaddy(t, site+` {
+	not_found
+	header / Content-Type text/html
+	respond / "<!DOCTYPE html><p>An app<script>sessionStorage.loads = 1 + Number(sessionStorage.loads ?? 0)</script>"
+}
+`)
+	inEachBrowser(t, func(t *testing.T, b browser) {
+		b.open(site)
+		b.eval(`history.pushState(null, "", "/missing") || "moved"`)
+		b.reload()
+		if got := b.eval(visibleText); !strings.Contains(got, "HTTP ERROR 404") {
+			t.Fatalf("got %q, want the page", got)
+		}
+		b.eval(`setTimeout(() => history.back()) && "back"`)
+		time.Sleep(2 * time.Second)
+		if got := b.eval(visibleText + ` + sessionStorage.loads`); got != "An app2" {
+			t.Errorf("back from the page, got %q, want the application, loaded for the second time", got)
+		}
+	})
+}

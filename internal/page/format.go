@@ -38,6 +38,10 @@ type escaper func(b *bytes.Buffer, s string)
 // part is a literal and the name of the field of [Page] after it. The last one has none.
 type part struct{ literal, field string }
 
+// sourceOfHTML has a line of script. In an application that loads addresses without the server, a visitor who reloads at
+// a missing address gets the page. The application's entries of the history are then the page's, and Back would change
+// the address alone. The script is in the head, because some routers take over the body of a page that they fetch.
+//
 //go:embed page.html
 var sourceOfHTML string
 
@@ -81,7 +85,8 @@ var formats = []*format{
 		contentType: "text/html; charset=utf-8",
 		offer:       accept.Offer{Types: []string{"text/html", "application/xhtml+xml"}},
 		source:      sourceOfHTML,
-		policy: "default-src 'none'; img-src 'self'; style-src " + styleHash(sourceOfHTML) +
+		policy: "default-src 'none'; img-src 'self'; style-src " + hashOf("style", sourceOfHTML) +
+			"; script-src " + hashOf("script", sourceOfHTML) +
 			"; base-uri 'none'; form-action 'none'", // an image of the site's: its icon
 		escape: escapeMarkup, // the built-in page; html/template escapes by itself
 	},
@@ -238,11 +243,11 @@ func (f *format) write(b *bytes.Buffer, pg *Page) {
 	}
 }
 
-// styleHash returns the source expression that allows the style element of a page (CSP Level 3).
-func styleHash(source string) string {
-	_, style, _ := strings.Cut(source, "<style>")
-	style, _, _ = strings.Cut(style, "</style>")
-	sum := sha256.Sum256([]byte(style))
+// hashOf returns the source expression that allows the style or the script of a page (CSP Level 3).
+func hashOf(element, source string) string {
+	_, text, _ := strings.Cut(source, "<"+element+">")
+	text, _, _ = strings.Cut(text, "</"+element+">")
+	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 

@@ -47,17 +47,20 @@ func TextPage(method, uri, contextPath string) string {
 	return fmt.Sprintf(lines, message, uri, Footer())
 }
 
-// StylePolicy returns the Content-Security-Policy of the built-in HTML page, which allows the page's own style and
-// nothing else.
-func StylePolicy(t testing.TB, page string) string {
+// PagePolicy returns the Content-Security-Policy of the built-in HTML page, which allows the page's own style and script,
+// the site's icon, and nothing else.
+func PagePolicy(t testing.TB, page string) string {
 	t.Helper()
-	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(page)
-	if style == nil {
-		t.Fatalf("the page has no style:\n%.2000s", page)
+	hash := func(element string) string {
+		text := regexp.MustCompile("(?s)<" + element + ">(.*)</" + element + ">").FindStringSubmatch(page)
+		if text == nil {
+			t.Fatalf("the page has no %s:\n%.2000s", element, page)
+		}
+		sum := sha256.Sum256([]byte(text[1]))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
-	sum := sha256.Sum256([]byte(style[1]))
-	return "default-src 'none'; img-src 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; img-src 'self'; style-src " + hash("style") + "; script-src " + hash("script") +
+		"; base-uri 'none'; form-action 'none'"
 }
 
 // Fields are the fields of a page, as a client reads them.
