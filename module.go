@@ -111,9 +111,9 @@ type Handler struct {
 	// for every other format. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
 	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts
 	// are escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line.
-	// If a changed file cannot be used, its last good page stays. A mistake is logged. It never stops a start; on a
-	// reload, a row of which no file can be sent is refused. If a page that a template makes is not valid in its
-	// format, the next file of the row is sent. Default: the built-in page of each format.
+	// If a changed file cannot be used, its last good page stays. A mistake is logged, and never stops a start or a
+	// reload. If a page that a template makes is not valid in its format, the next file of the row is sent. Default: the
+	// built-in page of each format.
 	Template map[string][]string `json:"template,omitempty"`
 
 	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at
@@ -181,17 +181,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Keep:  h.Keep,
 		Group: h.Group,
 	}
-	registry := ctx.GetMetricsRegistry()
 	h.maker, err = page.NewMaker(h.pageOptions())
 	if err != nil {
 		return err
 	}
-	configID := registry // each config has a registry of its own
-	err = h.maker.Load(configID)
-	if err != nil && isReload() {
-		return fmt.Errorf("template: %w", err)
-	}
-	if err := report.Register(registry); err != nil {
+	if err := report.Register(ctx.GetMetricsRegistry()); err != nil {
 		h.logger.Warn("the metrics have no caddy_not_found_pages_total", zap.Error(err))
 	}
 	h.Report = h.Report || h.DryRun
@@ -199,13 +193,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		report.Missed.Begin()
 	}
 	return nil
-}
-
-// isReload reports whether sites are running already, which stay if the config that loads is refused. Caddy says so
-// nowhere but in caddy.ActiveContext, which is that of the config before.
-func isReload() bool {
-	_, err := caddy.ActiveContext().AppIfConfigured("http")
-	return err == nil
 }
 
 // serverLine is the default footer. Caddy finds its version among all modules of the build, which takes long.
@@ -229,14 +216,6 @@ func (h *Handler) pageOptions() page.Options {
 		Sample:        samplePlaceholders,
 		FullName:      fullName,
 	}
-}
-
-// Cleanup gives the files of pages back. Caddy also calls it after Provision has failed.
-func (h *Handler) Cleanup() error {
-	if h.maker != nil {
-		h.maker.Close()
-	}
-	return nil
 }
 
 // checkOptions checks the options when the config loads, with global placeholders expanded.
@@ -318,7 +297,6 @@ func samplePlaceholders() page.Placeholders {
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
-	_ caddy.CleanerUpper          = (*Handler)(nil)
 	_ caddyfile.Unmarshaler       = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )

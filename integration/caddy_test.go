@@ -18,8 +18,7 @@ import (
 // have to change if a new Caddy fails the case. OBSERVER is where a handler observes the next ones.
 //
 // parseCaddyfile and groupOf rely on how Caddy sorts and merges the routes of a block, and on each block's own state:
-// TestAdapt fails without that. isReload relies on what Caddy says of the running config: TestReloadWithTemplates fails
-// without that. Request.EndBody relies on what Caddy's reader of a body says at its end:
+// TestAdapt fails without that. Request.EndBody relies on what Caddy's reader of a body says at its end:
 // TestUploadThatEndsKeepsItsConnection fails without that. DeferredAround relies on two fields of the header handler's
 // writer: TestPageHoldsAgainstADeferredHeader fails without them.
 func TestWhatCaddyDoes(t *testing.T) {

@@ -197,7 +197,7 @@ func TestCountOfPagesOutlastsAReload(t *testing.T) {
 func TestMetricsOutlastARefusedReload(t *testing.T) {
 	admin, addr := testcaddy.Admin(t)
 	s := testcaddy.Start(t, "http://a.test:0 {\nnot_found\nmetrics /metrics\n}", admin)
-	refused := testcaddy.Caddyfile("http://a.test:0 {\nnot_found {\ntemplate nowhere\n}\n}", admin)
+	refused := testcaddy.Caddyfile("http://a.test:0 {\nnot_found {\nbase_url {env.NOT_FOUND_TEST_UNSET}\n}\n}", admin)
 	if err := caddy.Load(testcaddy.Adapt(t, refused), true); err == nil {
 		t.Fatal("the config is not refused")
 	}

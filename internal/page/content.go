@@ -19,14 +19,14 @@ type content struct {
 }
 
 // contentOf returns the content of a page that one of the user's files is, or is not ok if the file cannot be sent.
-func (m *Maker) contentOf(f *userfile.File[keptPage], format *format, pg *Page) (c content, ok bool) {
+func (m *Maker) contentOf(f *userfile.File, format *format, pg *Page) (c content, ok bool) {
 	opened, ok := f.Open(pg.placeholders, m.logger)
 	if !ok {
 		return content{}, false
 	}
 	var err error
-	if opened.Kept != nil {
-		c, err = opened.Kept.content(format, *pg)
+	if kept, isKept := opened.Page.(*userPage); isKept {
+		c, err = kept.content(format, *pg)
 	} else {
 		c, err = contentOfFile(opened.File, opened.Size)
 	}

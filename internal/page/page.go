@@ -106,8 +106,8 @@ type Maker struct {
 	logger                                     *zap.Logger
 }
 
-// NewMaker checks the formats of the options and the placeholders in the paths of files, and takes the files. Load or
-// Check reads them. The caller closes the Maker.
+// NewMaker checks the formats of the options and the placeholders in the paths of files, and reads the kept files. A
+// mistake in one is logged, and stops no site: another page is sent until the file can be used.
 func NewMaker(o Options) (*Maker, error) {
 	m := &Maker{
 		message:       newText(o.Message, cleanLine),
@@ -136,7 +136,6 @@ func NewMaker(o Options) (*Maker, error) {
 		m.offers[i] = &format.offer
 	}
 	if err := m.takeFiles(&o); err != nil {
-		m.Close()
 		return nil, fmt.Errorf("template: %w", err)
 	}
 	return m, nil
@@ -145,27 +144,29 @@ func NewMaker(o Options) (*Maker, error) {
 // row is the user's files for a format.
 type row struct {
 	format *format
-	files  userfile.Row[keptPage]
+	files  []*userfile.File
 }
 
 func (m *Maker) takeFiles(o *Options) error {
 	t := &trial{o.DefaultFooter, o.Sample, o.FullName}
 	for _, format := range m.offered {
-		paths := o.Templates[format.name]
-		if len(paths) == 0 {
-			continue
+		row := row{format: format}
+		for _, path := range o.Templates[format.name] {
+			f, err := userfile.Take(path, format.ofUserFiles(t), &m.mistakesOfSites, m.logger)
+			if err != nil {
+				return err
+			}
+			row.files = append(row.files, f)
 		}
-		files, err := userfile.Take(paths, format.ofUserFiles(t), &m.mistakesOfSites)
-		if err != nil {
-			return err
+		if len(row.files) > 0 {
+			m.rows = append(m.rows, row)
 		}
-		m.rows = append(m.rows, row{format, files})
 	}
 	return nil
 }
 
 // filesFor returns the user's files for a format, or none.
-func (m *Maker) filesFor(format *format) userfile.Row[keptPage] {
+func (m *Maker) filesFor(format *format) []*userfile.File {
 	for _, row := range m.rows {
 		if row.format == format {
 			return row.files
@@ -174,18 +175,7 @@ func (m *Maker) filesFor(format *format) userfile.Row[keptPage] {
 	return nil
 }
 
-// Load reads the kept files when a config loads, and logs their mistakes. A mistake stops no site, because another page
-// is sent until the file can be used. The error is for a reload, see [userfile.Row.Load]. All handlers of a config pass
-// the same configID, and no others do.
-func (m *Maker) Load(configID any) error {
-	var unusable error
-	for _, row := range m.rows {
-		unusable = errors.Join(unusable, row.files.Load(configID, m.logger))
-	}
-	return unusable
-}
-
-// Check reads the kept files, and returns their paths, those of the sites' own files, and the mistakes.
+// Check returns the paths of the kept files, those of the sites' own files, and the mistakes.
 func (m *Maker) Check() (kept, ofSites []string, mistakes error) {
 	for _, row := range m.rows {
 		for _, f := range row.files {
@@ -199,13 +189,6 @@ func (m *Maker) Check() (kept, ofSites []string, mistakes error) {
 		}
 	}
 	return kept, ofSites, mistakes
-}
-
-// Close releases the files. Pages that are being made keep them.
-func (m *Maker) Close() {
-	for _, row := range m.rows {
-		row.files.Close()
-	}
 }
 
 // requestID is the placeholder that Caddy writes to the variables of a request when it is first expanded.
@@ -223,15 +206,15 @@ func (o *Options) showsRequestID() bool {
 // ExpandRequestID expands {http.request.uuid} if a page may show it. It is called before the next handler runs: a
 // dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (m *Maker) ExpandRequestID(placeholders Placeholders) {
-	if m.showsRequestID || m.keptPageShowsRequestID() {
+	if m.showsRequestID || m.userPageShowsRequestID() {
 		placeholders.GetString(requestID)
 	}
 }
 
-func (m *Maker) keptPageShowsRequestID() bool {
+func (m *Maker) userPageShowsRequestID() bool {
 	for _, row := range m.rows {
 		for _, f := range row.files {
-			if kept := f.Kept(); kept != nil && kept.showsRequestID {
+			if pg, ok := f.Page().(*userPage); ok && pg.showsRequestID {
 				return true
 			}
 		}

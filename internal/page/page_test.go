@@ -48,19 +48,11 @@ func newMaker(t testing.TB, o Options) *Maker {
 		})
 		o.Logger = zaptest.NewLogger(t, zaptest.Level(zapcore.InfoLevel), zaptest.WrapOptions(failOnError))
 	}
-	m, _ := load(t, o, new(int)) // mistakes are logged
-	return m
-}
-
-// load returns a maker of pages, as one of the handlers of a config that loads, and the error of a reload.
-func load(t testing.TB, o Options, configID any) (*Maker, error) {
-	t.Helper()
 	m, err := NewMaker(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.Close)
-	return m, m.Load(configID)
+	return m
 }
 
 // body renders a page in a format.

@@ -17,8 +17,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
-// keptPage is a template, or a page without actions.
-type keptPage struct {
+// userPage is what is made of a kept file: a template, or a page without actions.
+type userPage struct {
 	literal  []byte // the page without actions, of which every page is sent; nil: a template
 	template interface {
 		Execute(w io.Writer, data any) error
@@ -34,11 +34,11 @@ type trial struct {
 }
 
 // ofUserFiles says what makes a page of a kept file.
-func (f *format) ofUserFiles(t *trial) userfile.Format[keptPage] {
-	return userfile.Format[keptPage]{
+func (f *format) ofUserFiles(t *trial) userfile.Format {
+	return userfile.Format{
 		Name:      f.name,
 		IfMissing: "for the built-in page to begin with, run caddy not-found export-template " + f.name,
-		Parse: func(name string, text []byte) (*keptPage, error) {
+		Parse: func(name string, text []byte) (any, error) {
 			return f.parse(name, text, t)
 		},
 	}
@@ -46,15 +46,15 @@ func (f *format) ofUserFiles(t *trial) userfile.Format[keptPage] {
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
 // where no text can be. A file without actions is the page, of which html/template would drop comments.
-func (f *format) parse(name string, text []byte, t *trial) (*keptPage, error) {
+func (f *format) parse(name string, text []byte, t *trial) (*userPage, error) {
 	if !bytes.Contains(text, []byte("{{")) {
-		return &keptPage{literal: text}, f.validate(text)
+		return &userPage{literal: text}, f.validate(text)
 	}
 	source := string(text)
 	if err := t.checkPlaceholders(source); err != nil {
 		return nil, err
 	}
-	v := &keptPage{showsRequestID: strings.Contains(source, requestID)}
+	v := &userPage{showsRequestID: strings.Contains(source, requestID)}
 	var err error
 	if f.name == "html" {
 		v.template, err = htmltemplate.New(name).Parse(source)
@@ -77,7 +77,7 @@ func (f *format) parse(name string, text []byte, t *trial) (*keptPage, error) {
 	return v, nil
 }
 
-func (v *keptPage) try(f *format, pg Page) error {
+func (v *userPage) try(f *format, pg Page) error {
 	var body bytes.Buffer
 	if err := v.execute(&body, f, pg); err != nil {
 		return explain(err)
@@ -86,7 +86,7 @@ func (v *keptPage) try(f *format, pg Page) error {
 }
 
 // content returns a page. What a template makes is validated, because it can also cut and compare what a client sends.
-func (v *keptPage) content(f *format, pg Page) (content, error) {
+func (v *userPage) content(f *format, pg Page) (content, error) {
 	if v.literal != nil {
 		return content{size: int64(len(v.literal)), text: v.literal}, nil
 	}
@@ -103,7 +103,7 @@ func (v *keptPage) content(f *format, pg Page) (content, error) {
 }
 
 // execute renders a page, which is not validated yet.
-func (v *keptPage) execute(body *bytes.Buffer, f *format, pg Page) error {
+func (v *userPage) execute(body *bytes.Buffer, f *format, pg Page) error {
 	if f.name != "html" {
 		pg = pg.with(f.escape.escaped, f.escapeURI.escaped)
 		pg.escaped = f

@@ -17,7 +17,7 @@ func TestNamedPipeHoldsNobodyUp(t *testing.T) {
 	e.must(os.Remove(e.file))
 	e.must(syscall.Mkfifo(e.file, 0o600))
 	defer time.AfterFunc(10*time.Second, func() { panic("the page waits for somebody to write") }).Stop()
-	e.row[0].readAt = time.Time{}
+	e.kept.readAt = time.Time{}
 	e.wants("one")
 	e.wantsLogged("is not a regular file")
 
@@ -28,7 +28,7 @@ func TestNamedPipeHoldsNobodyUp(t *testing.T) {
 	} {
 		e.must(os.Remove(e.file))
 		e.must(replace())
-		ofSite := take(t, filepath.Dir(e.file)+"/{"+variable+"}")[0]
+		ofSite := take(t, filepath.Dir(e.file)+"/{"+variable+"}", e.logger)
 		opened, ok := ofSite.Open(placeholders(values{variable: filepath.Base(e.file)}), e.logger)
 		if ok {
 			t.Errorf("got %+v, want that %s", opened, what)

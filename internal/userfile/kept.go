@@ -1,0 +1,146 @@
+package userfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"go.uber.org/zap"
+)
+
+// keptFile is a file whose page is kept. Handlers share it, also those of the next config, so that its last good page
+// outlasts a reload. So it has nothing of a handler, such as a logger. It goes with the last handler that has it.
+type keptFile struct {
+	path     string // absolute
+	format   Format
+	last     atomic.Pointer[snapshot] // as it was read last; nil: it was not
+	mistakes OnceAMinute
+
+	reading sync.Mutex // held while the file is read
+	readAt  time.Time
+}
+
+// snapshot is a file as it was read at some time.
+type snapshot struct {
+	text []byte
+	err  error // why it cannot be used
+	page any   // the last one that could be used; nil: none
+}
+
+type keptKey struct{ path, format string }
+
+// keptFiles are the files that some handler has.
+var keptFiles = struct {
+	sync.Mutex
+	byKey map[keptKey]weak.Pointer[keptFile]
+}{byKey: make(map[keptKey]weak.Pointer[keptFile])}
+
+// keep returns the file of a path, which no handler may have read yet.
+func keep(path string, format Format) *keptFile {
+	key := keptKey{path, format.Name}
+	keptFiles.Lock()
+	defer keptFiles.Unlock()
+	if f := keptFiles.byKey[key].Value(); f != nil {
+		return f
+	}
+	f := &keptFile{path: path, format: format}
+	keptFiles.byKey[key] = weak.Make(f)
+	runtime.AddCleanup(f, forget, key)
+	return f
+}
+
+// forget drops a key, unless another file has it by now.
+func forget(key keptKey) {
+	keptFiles.Lock()
+	defer keptFiles.Unlock()
+	if keptFiles.byKey[key].Value() == nil {
+		delete(keptFiles.byKey, key)
+	}
+}
+
+// pause is the least time between two readings of a kept file.
+const pause = time.Second
+
+// load looks at the file for a config that loads. A mistake that was logged before is logged again, at most once a
+// minute, whatever the number of handlers and of reloads.
+func (f *keptFile) load(logger *zap.Logger) {
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	isLogged := f.look(logger)
+	if !isLogged && f.last.Load().err != nil && f.mistakes.isDue() {
+		f.log(logger)
+	}
+}
+
+// refresh looks at the file for a request. Only one request reads at a time. The others use the page that there is.
+func (f *keptFile) refresh(logger *zap.Logger) {
+	if f.reading.TryLock() {
+		defer f.reading.Unlock()
+		f.look(logger)
+	}
+}
+
+// look reads the file, if that is due, and logs a change, or a mistake in a file that is new.
+func (f *keptFile) look(logger *zap.Logger) (isLogged bool) {
+	if time.Since(f.readAt) < pause {
+		return false
+	}
+	isNew := f.last.Load() == nil
+	hasChanged := f.read()
+	isGood := f.last.Load().err == nil
+	if !hasChanged || isNew && isGood {
+		return false
+	}
+	f.log(logger)
+	return true
+}
+
+func (f *keptFile) log(logger *zap.Logger) {
+	logger = logger.With(zap.String("template", f.path))
+	last := f.last.Load()
+	if last.err == nil {
+		logger.Info("the changed file of a page is in use")
+		return
+	}
+	f.mistakes.begin()
+	if last.page == nil {
+		logger.Error("the file of a page cannot be used; another page is sent until it can", zap.Error(last.err))
+	} else {
+		logger.Error("the changed file of a page cannot be used; the last good page stays", zap.Error(last.err))
+	}
+}
+
+// read reads the file, and parses it if it has changed. It reports whether the text or the error differs from the
+// previous one. The time and the size do not tell: a chmod, after which the file cannot be read, changes neither.
+func (f *keptFile) read() (hasChanged bool) {
+	f.readAt = time.Now()
+	text, err := readFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; %s", err, f.format.IfMissing)
+	}
+	next := &snapshot{text: text, err: err}
+	if before := f.last.Load(); before != nil {
+		if bytes.Equal(before.text, text) && (err == nil || sameText(before.err, err)) {
+			return false // a text that was refused before is refused again
+		}
+		next.page = before.page
+	}
+	if err == nil {
+		var page any
+		page, next.err = f.format.Parse(filepath.Base(f.path), text)
+		if next.err == nil {
+			next.page = page
+		}
+	}
+	f.last.Store(next)
+	return true
+}
+
+func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
