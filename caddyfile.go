@@ -16,7 +16,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/command"
-	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
@@ -35,9 +34,6 @@ func init() {
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	args := h.RemainingArgs()
-	if len(args) > 1 {
-		return nil, h.WrapErr(errArguments(args))
-	}
 	h.Reset()
 	h.Next()
 	matcherSet, err := h.ExtractMatcherSet()
@@ -49,14 +45,10 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	if err := nf.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
-	if len(args) > 0 && isPageFile(args[0]) {
-		const mistake = "%s is a matcher here: not_found would answer at that address alone; %s"
-		switch {
-		case reflect.DeepEqual(nf, new(Handler)): // there are no options
-			return nil, h.Errf(mistake, args[0], useTemplate)
-		case nf.hasFile(path.Base(args[0])):
-			return nil, h.Errf(mistake, args[0], "leave it out")
-		}
+	hasOptions := !reflect.DeepEqual(nf, new(Handler))
+	if len(args) > 0 && isPageFile(args[0]) && !hasOptions {
+		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; for a page of your own in the "+
+			"site's root, write the line `template {vars.root}/404.html` into a block of not_found", args[0])
 	}
 	nf.Group = groupOf(h)
 
@@ -73,50 +65,14 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 // isPageFile reports whether a matcher is the exact path of a file of HTML. Other servers take the page's file there.
 func isPageFile(matcher string) bool {
 	isExact := strings.HasPrefix(matcher, "/") && !strings.Contains(matcher, "*")
-	extension := path.Ext(matcher)
-	return isExact && (extension == ".html" || extension == ".htm")
+	return isExact && slices.Contains([]string{".html", ".htm"}, path.Ext(matcher))
 }
-
-// hasFile reports whether a file of the HTML page has this name.
-func (h *Handler) hasFile(name string) bool {
-	return slices.ContainsFunc(h.Template["html"], func(file string) bool { return path.Base(file) == name })
-}
-
-// errArguments says what to write in place of arguments that are not one matcher.
-func errArguments(args []string) error {
-	last := args[len(args)-1]
-	if last == "" {
-		return errors.New(`an argument is empty, as "{$NAME}" is if the variable is not set; ` +
-			"not_found takes one matcher and a block of options")
-	}
-	hint := fmt.Sprintf(useMatcher, "not path /api/*") // an example
-	isOneName := len(args) == 1 && last[0] != '!'
-	switch {
-	case slices.Contains(optionNames, args[0]):
-		hint = fmt.Sprintf("%s is an option, which has a line of its own in the block, between { and }", args[0])
-	case isOneName && strings.HasSuffix(last, "/*"): // its slash is missing
-		hint = fmt.Sprintf(useMatcher, "path /"+last)
-	case isOneName || isPageFile("/"+last):
-		hint = useTemplate
-	case strings.HasPrefix(args[0], "/"):
-		hint = fmt.Sprintf(useMatcher, "path "+strings.Join(args, " "))
-	}
-	return fmt.Errorf("unexpected argument '%s': not_found takes one matcher and a block of options; %s", last, hint)
-}
-
-// What to write instead. A hint is one line, because a log in JSON has it, too.
-const (
-	useTemplate = "for a page of your own in the site's root, write the line `template {vars.root}/404.html` " +
-		"into a block of not_found"
-	useMatcher = "name the matcher in a line before it, `@pages %s`, and write `not_found @pages`"
-)
 
 // groupOf returns the name of a directive's block. Of the handlers with this name, only the first that matches takes
 // effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of
 // a group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They
-// also silence a named route that is invoked twice, and cost each proxied request 1.3 to 1.9 %. A block is identified
-// by its BlockState map (httpcaddyfile.Helper): each nested block has its own copy. All sites have the State as
-// theirs, and so one name: a request is for one site.
+// also silence a named route that is invoked twice. A block is identified by its BlockState map (httpcaddyfile.Helper):
+// each nested block has its own copy. All sites have the State as theirs, and so one name: a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].(map[uintptr]block)
@@ -163,36 +119,30 @@ type block struct {
 // be given once for each format.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // consume directive name
-	if args := d.RemainingArgs(); len(args) > 0 {
-		return d.WrapErr(errArguments(args))
+	if d.NextArg() {
+		return d.Errf("unexpected argument '%s': not_found takes one matcher, such as /docs/* or @pages, and a block, "+
+			"in which each option has a line", d.Val())
 	}
 
 	given := make(map[string]int) // the line of each option
 	for d.NextBlock(0) {
 		option := d.Val()
 		if !slices.Contains(optionNames, option) {
-			return d.WrapErr(errUnknown(option))
+			return d.Errf("unknown option '%s'; the options are %s", option, strings.Join(optionNames, ", "))
 		}
-		if option == "keep" {
-			if err := h.addKeep(d.NewFromNextSegment()); err != nil {
-				return err
-			}
-			continue
-		}
-		if before, ok := given[option]; ok && option != "template" {
+		if before, ok := given[option]; ok && option != "keep" && option != "template" {
 			return d.Errf("option '%s' is given twice, first in line %d; leave one of the two out", option, before)
 		}
 		given[option] = d.Line()
 
-		args := d.RemainingArgsAsTokens()
-		if d.NextBlock(d.Nesting()) {
-			return d.Errf("option '%s' takes no block", option)
+		if option == "keep" {
+			if err := h.addKeep(d.NewFromNextSegment()); err != nil {
+				return err
+			}
+		} else if err := h.setOption(option, d); err != nil {
+			return d.Errf("option '%s' %w", option, err)
 		}
-		err := checkQuotes(option, args)
-		if err == nil {
-			err = h.setOption(option, textsOf(args))
-		}
-		if err != nil {
+		if err := h.check(false); err != nil {
 			return d.WrapErr(err)
 		}
 	}
@@ -207,29 +157,17 @@ func textsOf(tokens []caddyfile.Token) []string {
 	return texts
 }
 
-// checkQuotes refuses quotes that a Caddyfile does not treat as such: around several words, and single ones around one.
-// Quotes within a Caddyfile's own are part of the value.
-func checkQuotes(option string, args []caddyfile.Token) error {
-	args = slices.DeleteFunc(slices.Clone(args), caddyfile.Token.Quoted)
-	value := strings.Join(textsOf(args), " ")
+// checkQuotes refuses quotes that a Caddyfile does not know. One word in typographic quotes may be meant so, and so is
+// whatever is within a Caddyfile's own quotes.
+func checkQuotes(args []caddyfile.Token) error {
 	quotes := "'"
 	if len(args) > 1 {
-		quotes = "'“”„‘’«»" // one word in others may be meant so
+		quotes = "'“”„‘’«»"
 	}
-	text := strings.Trim(value, quotes)
-	isQuoted := !strings.HasSuffix(value, text) && !strings.HasPrefix(value, text)
-	written := `"` + text + `"`
-	if option == "template" { // has a format and several paths, of which any may be quoted
-		isQuoted = strings.Contains(" "+value, " '")
-		written = strings.ReplaceAll(value, "'", `"`)
-	}
-	switch {
-	case value != "" && text == "":
-		return fmt.Errorf("option '%s': %s is no value, but quotes that a Caddyfile does not know; "+
-			"write a value in double quotes, or leave the option out", option, value)
-	case isQuoted:
-		return fmt.Errorf("option '%s': the quotes in %s are not those of a Caddyfile; write %s, or use backticks",
-			option, value, written)
+	for _, arg := range args {
+		if !arg.Quoted() && strings.IndexAny(arg.Text, quotes) == 0 {
+			return fmt.Errorf("has the quotes of %s, which a Caddyfile does not know; write double quotes or backticks", arg.Text)
+		}
 	}
 	return nil
 }
@@ -238,16 +176,7 @@ func checkQuotes(option string, args []caddyfile.Token) error {
 func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	matchers := make(map[string]caddyhttp.ResponseMatcher)
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
-		if strings.Contains(err.Error(), "unrecognized response matcher") {
-			return fmt.Errorf("keep takes the matchers header and status; "+
-				"for a path, write `replace none` into the block of a `not_found /path/*`: %w", err)
-		}
 		return fmt.Errorf("keep takes the matchers header and status, as in header X-Error-Page *: %w", err)
-	}
-	if err := judge.CheckKeep(matchers["keep"]); err != nil {
-		d.Reset()
-		d.Next() // the error names the option's line
-		return d.Errf("keep: %v", err)
 	}
 	h.Keep = append(h.Keep, matchers["keep"])
 	return nil
@@ -258,6 +187,9 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 func checkTemplate(args []string) (read, ofRequests []string, err error) {
 	h := &Handler{logger: zap.NewNop()} // the mistakes are returned
 	if err := h.addTemplate(expandShorthands(args)); err != nil {
+		return nil, nil, fmt.Errorf("the command %w", err)
+	}
+	if err := h.check(true); err != nil {
 		return nil, nil, err
 	}
 	m, err := page.NewMaker(h.pageOptions())
@@ -282,31 +214,38 @@ func expandShorthands(args []string) []string {
 	return textsOf(segment)
 }
 
-// setOption sets an option. It checks a value without placeholders, so that the error has a line.
-func (h *Handler) setOption(name string, args []string) error {
+// setOption sets an option. The error says what is wrong with its arguments.
+func (h *Handler) setOption(name string, d *caddyfile.Dispenser) error {
+	tokens := d.RemainingArgsAsTokens()
+	if d.NextBlock(d.Nesting()) {
+		return errors.New("takes no block")
+	}
+	if err := checkQuotes(tokens); err != nil {
+		return err
+	}
+	args := textsOf(tokens)
 	switch name {
 	case "template":
 		return h.addTemplate(args)
 	case "formats":
-		return h.setFormats(args)
+		h.Formats = args
+		if len(args) == 0 {
+			return fmt.Errorf("needs at least one of %s", strings.Join(page.Formats(), ", "))
+		}
+		return nil
 	case "report":
 		h.Report = true
-		return checkFlag(name, args)
+		return checkFlag(args)
 	case "dry_run":
 		h.DryRun = true
-		return checkFlag(name, args)
+		return checkFlag(args)
 	}
 	for _, o := range h.valueOptions() {
 		if o.name == name {
-			return h.setValue(&o, args)
+			return o.set(args)
 		}
 	}
 	panic("the option " + name + " has neither a row in valueOptions nor a case here")
-}
-
-func errUnknown(name string) error {
-	return fmt.Errorf("unknown option '%s'; the options are %s; "+
-		"if it is a directive of the site, a } is missing before it", name, strings.Join(optionNames, ", "))
 }
 
 // addTemplate adds the row of files of a format, perhaps after its name. caddy adapt does not read them.
@@ -318,62 +257,37 @@ func (h *Handler) addTemplate(args []string) error {
 		files = args[1:]
 	}
 	switch {
-	case len(args) == 0:
-		return errors.New("option 'template' needs a file, as in template 404.html")
-	case len(files) > 1 && !strings.ContainsAny(files[0], `./\{`):
-		return fmt.Errorf("template: unknown format %q; the formats are %s; for a file of that name, write ./%[1]s",
-			files[0], strings.Join(page.Formats(), ", "))
 	case len(files) == 0:
-		return fmt.Errorf("template %s needs a file; for a file of that name, write ./%[1]s", format)
+		return errors.New("needs a file, as in template 404.html; for one with the name of a format, write ./ before it")
+	case len(files) > 1 && !strings.ContainsAny(files[0], `./\{`):
+		return fmt.Errorf("has the unknown format %q; the formats are %s; for a file of that name, write ./%[1]s",
+			files[0], strings.Join(page.Formats(), ", "))
 	case h.Template[format] != nil:
-		return fmt.Errorf("option 'template' is given twice for %s; write all files of a format in one line", format)
+		return fmt.Errorf("is given twice for %s; write all files of a format in one line", format)
 	}
 	if h.Template == nil {
 		h.Template = make(map[string][]string)
 	}
 	h.Template[format] = files
-	return h.checkTogether()
+	return nil
 }
 
-func (h *Handler) setFormats(args []string) error {
-	if len(args) == 0 {
-		return fmt.Errorf("option 'formats' needs at least one of %s", strings.Join(page.Formats(), ", "))
-	}
-	h.Formats = args
-	if err := page.CheckFormats(args); err != nil {
-		return fmt.Errorf("formats: %w", err)
-	}
-	return h.checkTogether()
-}
-
-func checkFlag(name string, args []string) error {
+func checkFlag(args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("option '%s' takes no argument, and its line turns it on; to turn it off, leave out the line", name)
+		return errors.New("takes no argument, and its line turns it on; to turn it off, leave out the line")
 	}
 	return nil
 }
 
-func (h *Handler) setValue(o *valueOption, args []string) error {
-	switch {
-	case len(args) > 1 && !o.placeholders: // one of a few words
-		return fmt.Errorf("%s: %w", o.name, o.check(strings.Join(args, " ")))
-	case len(args) > 1:
-		return fmt.Errorf("option '%s' takes one argument, not %d; quote a value that has spaces", o.name, len(args))
-	case len(args) == 0:
-		return fmt.Errorf("option '%s' takes one argument, not 0; "+
-			"{$NAME} gives no argument if the variable is empty or not set", o.name)
-	case args[0] == "" && o.name != "context_path":
-		// JSON omits an empty value, and only for the root context that means the same
-		return fmt.Errorf("option '%s' is empty; give it a value, or leave it out for the default", o.name)
+// set sets the value of an option.
+func (o *valueOption) set(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("takes one argument, not %d; a value that has spaces needs double quotes", len(args))
 	}
-	if err := page.CheckNoBody(args[0]); err != nil {
-		return fmt.Errorf("%s: %w", o.name, err)
+	if args[0] == "" && o.name != "context_path" {
+		// JSON omits an empty value, and only for the root context that means the same
+		return errors.New("is empty; give it a value, or leave it out for the default")
 	}
 	*o.value = args[0]
-	if !o.placeholders || !strings.Contains(args[0], "{") {
-		if err := o.check(args[0]); err != nil {
-			return fmt.Errorf("%s: %w", o.name, err)
-		}
-	}
-	return h.checkTogether()
+	return nil
 }

@@ -2,12 +2,10 @@ package notfound
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -107,30 +105,6 @@ func TestMistakesInACaddyfileAreRefused(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%s\ngot the error\n%v\nwant\n%s", directive, err, want)
 		}
-		wantWritable(t, want)
-	}
-}
-
-// written match what an error says to write, in a site and in a block of not_found.
-var written = map[string]*regexp.Regexp{
-	"a.test {\n%s\n%s\n}":             regexp.MustCompile("`(@pages .*)`, and write `(not_found @pages)`"),
-	"a.test {\nnot_found {\n%s\n}\n}": regexp.MustCompile("`(.*)` into (?:a|the) block of"),
-}
-
-// wantWritable writes what an error says.
-func wantWritable(t *testing.T, text string) {
-	t.Helper()
-	if strings.Contains(text, "\n") {
-		t.Errorf("the error is not one line: %s", text)
-	}
-	for block, says := range written {
-		if found := says.FindStringSubmatch(text); found != nil {
-			lines := make([]any, 0, 2)
-			for _, line := range found[1:] {
-				lines = append(lines, line)
-			}
-			testcaddy.Adapt(t, fmt.Sprintf(block, lines...))
-		}
 	}
 }
 
@@ -145,29 +119,6 @@ func wantSameInJSON(t *testing.T, h *Handler) {
 	err = caddy.StrictUnmarshalJSON(encoded, fromJSON)
 	if err != nil || !reflect.DeepEqual(fromJSON, h) {
 		t.Errorf("%s becomes %+v, %v", encoded, fromJSON, err)
-	}
-}
-
-// TestQuotesThatAreRefusedCanBeMended writes what the error says.
-func TestQuotesThatAreRefusedCanBeMended(t *testing.T) {
-	for _, line := range []string{
-		"message 'There is no page.'",
-		"template '404.html'",
-		"template html '404.html'",
-		"template '404.html' 'my pages/404.html' 404.htm",
-	} {
-		const block = "not_found {\n%s\n}"
-		err := new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(fmt.Sprintf(block, line)))
-		found := regexp.MustCompile(`the quotes in (.*) are not those of a Caddyfile; write (.*), or`).FindStringSubmatch(fmt.Sprint(err))
-		if found == nil {
-			t.Errorf("%s: got the error %v", line, err)
-			continue
-		}
-		mended := strings.Replace(line, found[1], found[2], 1)
-		err = new(Handler).UnmarshalCaddyfile(caddyfile.NewTestDispenser(fmt.Sprintf(block, mended)))
-		if err != nil || strings.Contains(mended, "'") {
-			t.Errorf("%s: %v", mended, err)
-		}
 	}
 }
 
@@ -267,7 +218,6 @@ func TestAdapt(t *testing.T) {
 				if err == nil || err.Error() != expected {
 					t.Errorf("got the error\n%v\nwant\n%s", err, expected)
 				}
-				wantWritable(t, expected)
 				return
 			}
 			if err != nil {

@@ -131,6 +131,7 @@ type Handler struct {
 
 	maker        *page.Maker
 	judgeOptions judge.Options
+	counts       bool // in the report
 	logger       *zap.Logger
 }
 
@@ -152,9 +153,9 @@ var optionNames = []string{
 type valueOption struct {
 	name  string
 	value *string
-	check func(string) error
+	rule  func(string) error // says what is wrong with a value
 
-	placeholders bool // are expanded; the check is for values without placeholders, or with global ones expanded
+	takesPlaceholders bool // to which the rule applies once they are expanded
 }
 
 // valueOptions returns the options that take one value.
@@ -172,7 +173,7 @@ func (h *Handler) valueOptions() []valueOption {
 // Provision checks the options, reads the files of pages and registers the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-	err := h.checkOptions()
+	err := h.check(true)
 	if err != nil {
 		return err
 	}
@@ -188,8 +189,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := report.Register(ctx.GetMetricsRegistry()); err != nil {
 		h.logger.Warn("the metrics have no caddy_not_found_pages_total", zap.Error(err))
 	}
-	h.Report = h.Report || h.DryRun
-	if h.Report {
+	h.counts = h.Report || h.DryRun
+	if h.counts {
 		report.Missed.Begin()
 	}
 	return nil
@@ -218,41 +219,63 @@ func (h *Handler) pageOptions() page.Options {
 	}
 }
 
-// checkOptions checks the options when the config loads, with global placeholders expanded.
-func (h *Handler) checkOptions() error {
+// check checks the options. When a config loads, global placeholders have their values. A Caddyfile is checked for each
+// option that is read, so that the error has its line, and values without placeholders alone: it may be adapted elsewhere.
+func (h *Handler) check(isLoading bool) error {
 	for _, o := range h.valueOptions() {
-		value := *o.value
-		if err := page.CheckNoBody(value); err != nil {
-			return fmt.Errorf("%s: %w", o.name, err)
-		}
-		var unknown error // a placeholder is the request's
-		if o.placeholders {
-			value, unknown = caddy.NewReplacer().ReplaceOrErr(value, false, true)
-		}
-		var err error
-		switch {
-		case unknown != nil:
-			err = checkShorthands(*o.value)
-		case *o.value != "":
-			err = o.check(value)
-		}
-		if err != nil {
+		if err := o.check(isLoading); err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
 	}
-	for _, row := range h.Template {
-		for _, path := range row {
-			if err := checkShorthands(path); err != nil {
-				return fmt.Errorf("template: %w", err)
-			}
-		}
+	if err := page.CheckNoError(h.URI); err != nil {
+		return fmt.Errorf("uri: %w", err)
+	}
+	if h.Message != "" && h.ContextPath != "" {
+		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
+	}
+	if err := page.CheckFormats(h.Formats); err != nil {
+		return fmt.Errorf("formats: %w", err)
 	}
 	for _, m := range h.Keep {
 		if err := judge.CheckKeep(m); err != nil {
 			return fmt.Errorf("keep: %w", err)
 		}
 	}
-	return h.checkTogether()
+	if err := page.CheckTemplates(h.Template, h.Formats); err != nil {
+		return fmt.Errorf("template: %w", err)
+	}
+	if isLoading {
+		for _, row := range h.Template {
+			for _, path := range row {
+				if err := checkShorthands(path); err != nil {
+					return fmt.Errorf("template: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// check checks a value.
+func (o *valueOption) check(isLoading bool) error {
+	value := *o.value
+	if value == "" {
+		return nil
+	}
+	if err := page.CheckNoBody(value); err != nil {
+		return err
+	}
+	if o.takesPlaceholders && strings.Contains(value, "{") {
+		if !isLoading {
+			return nil
+		}
+		expanded, err := caddy.NewReplacer().ReplaceOrErr(value, false, true)
+		if err != nil { // a placeholder is the request's
+			return checkShorthands(value)
+		}
+		value = expanded
+	}
+	return o.rule(value)
 }
 
 // checkShorthands refuses the Caddyfile's shorthands of placeholders in JSON, where nothing knows them. A global
@@ -269,17 +292,6 @@ func checkShorthands(value string) (mistake error) {
 		return "", mistake
 	})
 	return mistake
-}
-
-// checkTogether refuses an option that another leaves without effect.
-func (h *Handler) checkTogether() error {
-	if h.Message != "" && h.ContextPath != "" {
-		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
-	}
-	if err := page.CheckTemplates(h.Template, h.Formats); err != nil {
-		return fmt.Errorf("template: %w", err)
-	}
-	return nil
 }
 
 // samplePlaceholders returns the placeholders of a sample request, for a template.

@@ -28,7 +28,7 @@ func TestStartWithTemplatesThatCannotBeUsed(t *testing.T) {
 	}
 	listener, addr := testcaddy.Listen(t)
 	whys := map[string]string{
-		"missing":    "; for the built-in page to begin with, run caddy not-found export-template html",
+		"missing":    "no such file or directory",
 		"broken":     "can't evaluate field Uri",
 		"unreadable": "permission denied",
 		"good":       "",

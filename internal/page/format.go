@@ -169,9 +169,6 @@ func formatsOf(names []string) (offered []*format, err error) {
 
 func formatOf(name string) (*format, error) {
 	i := slices.Index(Formats(), name)
-	if strings.Contains(name, ",") {
-		return nil, fmt.Errorf("%q has a comma; separate the formats by spaces", name)
-	}
 	if i < 0 {
 		return nil, fmt.Errorf("unknown format %q; the formats are %s", name, strings.Join(Formats(), ", "))
 	}
@@ -191,7 +188,7 @@ func CheckTemplates(rows map[string][]string, offered []string) error {
 			return fmt.Errorf("%s needs a file", name)
 		}
 		for _, path := range row {
-			if err := cmp.Or(userfile.CheckPath(path), CheckNoBody(path)); err != nil {
+			if err := cmp.Or(userfile.CheckPath(path), CheckNoBody(path), CheckNoError(path)); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -47,6 +48,18 @@ func CheckNoBody(value string) error {
 	return nil
 }
 
+// placeholderOfError matches those of the error that a page answers.
+var placeholderOfError = regexp.MustCompile(`\{http\.error[.}]`)
+
+// CheckNoError refuses a value that would show an error, which only the texts of a page can.
+func CheckNoError(value string) error {
+	if placeholderOfError.MatchString(value) {
+		return fmt.Errorf("%q has a placeholder of an error, which is for the message, the footer or a template; leave it out",
+			value)
+	}
+	return nil
+}
+
 // showsBody reports whether a placeholder is the body of a request.
 func showsBody(name string) bool { return slices.Contains(bodyPlaceholders, name) }
 
@@ -54,11 +67,8 @@ func showsBody(name string) bool { return slices.Contains(bodyPlaceholders, name
 
 // CheckContextPath refuses a context path without a leading slash, or with bytes that a path cannot have.
 func CheckContextPath(s string) error {
-	if s != "" && s[0] != '/' {
-		return fmt.Errorf("%q does not begin with a slash; write it as in %q", s, "/app")
-	}
-	if strings.Contains(s, "*") {
-		return fmt.Errorf("%q is a matcher, and context_path is a path; write it as in %q", s, "/app")
+	if s != "" && s[0] != '/' || strings.Contains(s, "*") {
+		return fmt.Errorf("%q is not a path, which begins with a slash; write it as in %q", s, "/app")
 	}
 	if encoded := uri.EncodePath(s); encoded != s {
 		return errBytes(s, encoded)
@@ -82,15 +92,13 @@ func cleanContextPath(s string) string {
 // CheckBaseURL accepts an http or https URL with a host, perhaps a path, and nothing else.
 func CheckBaseURL(s string) error {
 	u, err := url.Parse(s)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%q is not a URL: %w; write it as in https://www.example.com", s, err)
-	case !uri.IsHTTP(u.Scheme) || !uri.ValidAuthority(u.Host):
-		return fmt.Errorf("%q is not an absolute http or https URL with a host; write it as in https://www.example.com", s)
-	case u.User != nil:
+	if err == nil && u.User != nil {
 		return fmt.Errorf("%q has user information, which every visitor would see; leave it out", u.Redacted())
-	case strings.ContainsAny(s, "?#"):
-		return fmt.Errorf("%q has a query or a fragment; leave it out", s)
+	}
+	isBase := err == nil && uri.IsHTTP(u.Scheme) && uri.ValidAuthority(u.Host)
+	if !isBase || strings.ContainsAny(s, "?#") {
+		return fmt.Errorf("%q is not an http or https URL with a host, and without a query or a fragment; "+
+			"write it as in https://www.example.com", s)
 	}
 	path := u.EscapedPath()
 	encoded := uri.EncodePath(path)

@@ -36,8 +36,7 @@ type trial struct {
 // ofUserFiles says what makes a page of a kept file.
 func (f *format) ofUserFiles(t *trial) userfile.Format {
 	return userfile.Format{
-		Name:      f.name,
-		IfMissing: "for the built-in page to begin with, run caddy not-found export-template " + f.name,
+		Name: f.name,
 		Parse: func(name string, text []byte) (any, error) {
 			return f.parse(name, text, t)
 		},
@@ -115,9 +114,9 @@ func (v *userPage) execute(body *bytes.Buffer, f *format, pg Page) error {
 func (f *format) validate(page []byte) error {
 	switch {
 	case len(bytes.Trim(page, "\ufeff \t\r\n")) == 0:
-		return errors.New("the page is blank; in a template, write it outside of define")
+		return errors.New("the page is blank")
 	case !utf8.Valid(page):
-		return errors.New("the page is not in UTF-8; save the file in UTF-8; in a template, slice can cut a character in two")
+		return errors.New("the page is not in UTF-8")
 	case f.check == nil:
 		return nil
 	}
@@ -228,26 +227,7 @@ func (t *trial) checkPlaceholders(source string) error {
 	return nil
 }
 
-// explain adds a hint to an error of a template, for the mistakes that people make.
+// explain adds to an error of a template what most often leads to one: braces of a script or another template language.
 func explain(err error) error {
-	text := err.Error()
-	for _, h := range hints {
-		if strings.Contains(text, h.mistake) {
-			return fmt.Errorf("%w; %s", err, h.hint)
-		}
-	}
-	return fmt.Errorf("%w; %s", err, plainBraces)
-}
-
-const (
-	listOfFields = `.Heading, .URI, .Status, .Message, .Footer and .Placeholder "http.request.uuid"`
-	plainBraces  = `plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`
-)
-
-// hints are in the order in which they are looked for.
-var hints = []struct{ mistake, hint string }{
-	{" not defined", "the fields begin with a dot: " + listOfFields + "; " + plainBraces},
-	{"can't evaluate field", "the fields are " + listOfFields + "; within with and range, they begin with $."},
-	{"ends in a non-text context", "look for a quote, a tag or a comment that is not closed, a script or style element " +
-		"without its end, or in a script for --> or a quote within a regular expression"},
+	return fmt.Errorf(`%w; plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`, err)
 }

@@ -29,8 +29,7 @@ type Placeholders interface {
 
 // Format says what makes a page of a kept file.
 type Format struct {
-	Name      string
-	IfMissing string // a hint for whoever has no such file yet
+	Name string
 
 	// Parse makes a page of the text of a file, whose name is without its folder, or says why the text is none.
 	Parse func(name string, text []byte) (page any, err error)

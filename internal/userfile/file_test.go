@@ -15,8 +15,7 @@ import (
 
 // text is the format of the tests. Its pages are strings. A text that begins with "broken" is none.
 var text = Format{
-	Name:      "text",
-	IfMissing: "write one",
+	Name: "text",
 	Parse: func(name string, text []byte) (any, error) {
 		page := string(text)
 		if strings.HasPrefix(page, "broken") {

@@ -2,9 +2,7 @@ package userfile
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -122,9 +120,6 @@ func (f *keptFile) log(logger *zap.Logger) {
 func (f *keptFile) read() (hasChanged bool) {
 	f.readAt = time.Now()
 	text, err := readFile(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; %s", err, f.format.IfMissing)
-	}
 	next := &snapshot{text: text, err: err}
 	if before := f.last.Load(); before != nil {
 		if bytes.Equal(before.text, text) && (err == nil || sameText(before.err, err)) {

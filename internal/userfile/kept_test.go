@@ -60,7 +60,7 @@ func TestChangedFileIsReadAgain(t *testing.T) {
 			}
 			e.must(os.Mkdir(e.file, 0o700))
 			e.becomes("one")
-			e.wantsLogged("; write one", "is not a regular file")
+			e.wantsLogged(noSuchFile, "is not a regular file")
 			e.must(os.Remove(e.file))
 			e.write("one", long)
 			e.becomes("one")
