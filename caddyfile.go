@@ -16,7 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/command"
-	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/represent"
 )
 
 func init() {
@@ -192,11 +192,11 @@ func checkTemplate(args []string) (read, ofRequests []string, err error) {
 	if err := h.check(true); err != nil {
 		return nil, nil, err
 	}
-	m, err := page.NewMaker(h.pageOptions())
+	representations, err := h.newRepresentations()
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Check()
+	return representations.Check()
 }
 
 // fullName returns the full name of a placeholder, which may be a shorthand.
@@ -230,7 +230,7 @@ func (h *Handler) setOption(name string, d *caddyfile.Dispenser) error {
 	case "formats":
 		h.Formats = args
 		if len(args) == 0 {
-			return fmt.Errorf("needs at least one of %s", strings.Join(page.Formats(), ", "))
+			return fmt.Errorf("needs at least one of %s", strings.Join(represent.FormatNames(), ", "))
 		}
 		return nil
 	case "report":
@@ -252,7 +252,7 @@ func (h *Handler) setOption(name string, d *caddyfile.Dispenser) error {
 func (h *Handler) addTemplate(args []string) error {
 	format := "html"
 	files := args
-	if len(args) > 0 && slices.Contains(page.Formats(), args[0]) {
+	if len(args) > 0 && slices.Contains(represent.FormatNames(), args[0]) {
 		format = args[0]
 		files = args[1:]
 	}
@@ -261,7 +261,7 @@ func (h *Handler) addTemplate(args []string) error {
 		return errors.New("needs a file, as in template 404.html; for one with the name of a format, write ./ before it")
 	case len(files) > 1 && !strings.ContainsAny(files[0], `./\{`):
 		return fmt.Errorf("has the unknown format %q; the formats are %s; for a file of that name, write ./%[1]s",
-			files[0], strings.Join(page.Formats(), ", "))
+			files[0], strings.Join(represent.FormatNames(), ", "))
 	case h.Template[format] != nil:
 		return fmt.Errorf("is given twice for %s; write all files of a format in one line", format)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/represent"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -261,7 +261,7 @@ func FuzzCaddyfile(f *testing.F) {
 		}
 		wantSameInJSON(t, h)
 		for format := range h.Template {
-			source, _ := page.BuiltIn(format)
+			source, _ := represent.BuiltIn(format)
 			h.Template[format] = []string{testcaddy.TempFile(t, "404", source)}
 		}
 		if err := provisionErr(t, h); err != nil {

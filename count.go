@@ -10,7 +10,7 @@ import (
 func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
 	miss := x.miss(asked, address, outcomeOf(cause))
 	report.CountPage(&miss)
-	isFirst := x.judge.ClaimReport() // also without the option: no outer handler counts a request that got this page
+	isFirst := x.judge.ClaimCount() // also without the option: no outer handler counts a request that got this page
 	if isFirst && x.handler.counts {
 		report.Missed.Add(miss)
 	}
@@ -39,7 +39,7 @@ func (x *exchange) countDryRun(cause judge.Cause) {
 
 // countNoPage counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
 func (x *exchange) countNoPage(outcome report.Outcome) {
-	if !x.handler.counts || !x.judge.ClaimReport() {
+	if !x.handler.counts || !x.judge.ClaimCount() {
 		return
 	}
 	asked, address := x.asked()

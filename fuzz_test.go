@@ -299,7 +299,7 @@ func wantPage(t *testing.T, got *recording, mode string, isHead bool) {
 	}
 	page := &recording{header: want, vary: "Accept"}
 	if got.cause == judge.Response.String() && mode != judge.All { // other clients get the response
-		page.vary = request.WhoAsks
+		page.vary = request.VaryByClient
 	}
 	page.sent = []string{fmt.Sprint(http.StatusNotFound, want)}
 	if isHead && len(got.sent) > 0 && got.sent[len(got.sent)-1] == body {
@@ -322,7 +322,7 @@ func wantPage(t *testing.T, got *recording, mode string, isHead bool) {
 // until its first byte: it cannot be hijacked before, and several flushes are one.
 func wantTheirs(t *testing.T, got, without *recording) {
 	t.Helper()
-	if got.vary == request.WhoAsks {
+	if got.vary == request.VaryByClient {
 		if !strings.Contains(strings.Join(without.sent, ""), "404 map[") {
 			t.Errorf("a response that is no 404 has Vary %q", got.vary)
 		}

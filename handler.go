@@ -12,6 +12,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/represent"
 	"github.com/caddy-notfound/notfound/internal/request"
 	"github.com/caddy-notfound/notfound/internal/response"
 )
@@ -58,8 +59,8 @@ type exchange struct {
 	request request.Request
 	judge   judge.Judge
 	writer  response.Writer
-	site    page.SiteHeader // on entry
-	referer string          // on entry, for the metric and the report
+	site    represent.SiteHeader // on entry
+	referer string               // on entry, for the metric and the report
 }
 
 // enter begins an exchange. It returns false if a handler of the same group is already running.
@@ -80,7 +81,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	x.judge.Begin()
 	x.site.Read(x.writer.Header())
-	x.handler.maker.ExpandRequestID(x.request.Replacer)
+	x.expandRequestID()
 	defer func() {
 		x.judge.Leave()
 		if x.writer.IsHeld() {
@@ -92,11 +93,20 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	return next.ServeHTTP(x.writer.ForHandler(), r)
 }
 
+// expandRequestID expands {http.request.uuid} if the page may show it, because Caddy writes it to the request's variables
+// then. A dial to an upstream may outlive the response, and reads the variables meanwhile.
+func (x *exchange) expandRequestID() {
+	h := x.handler
+	if h.showsRequestID || h.representations.ShowsRequestID() {
+		x.request.Replacer.GetString(represent.RequestID)
+	}
+}
+
 // dryRun calls the next handler, and everything passes. What would have got the page is logged and counted.
 func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	onlooker := judge.DryRun{Judge: &x.judge}
 	x.writer.Rules = &onlooker
-	x.handler.maker.ExpandRequestID(x.request.Replacer)
+	x.expandRequestID()
 	defer x.judge.Leave()
 	err := next.ServeHTTP(x.writer.ForHandler(), r)
 	if cause := onlooker.Decide(err, x.writer.HasAnswered()); cause != judge.NoCause {
@@ -122,13 +132,14 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	asked := x.request.Asked()
 	p := h.maker.Make(&asked, x.request.Replacer)
 	x.countPage(cause, &asked, p.URI)
-	rep := h.maker.Represent(&p, x.request.Accept)
+	rep := h.representations.Represent(&p, x.request.Replacer, x.request.Accept)
 	defer rep.Free()
+	vary := "Accept" // also with one format: nosniff depends on it
 	if x.judge.VariesByClient(cause) {
-		rep.Vary = request.WhoAsks
+		vary = request.VaryByClient
 	}
 
-	var site *page.SiteHeader // what the site had set before a response that is replaced; nil: there is none
+	var site *represent.SiteHeader // what the site had set before a response that is replaced; nil: there is none
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
 	}
@@ -136,12 +147,12 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	if cause == judge.Response || cause == judge.Error && x.request.IsIntercepted() {
 		site = &x.site
 	}
-	w := x.setHeader(&rep, site)
+	w := x.setHeader(&rep, vary, site)
 	x.request.EndBody(w)
 	w.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
 		_, err := rep.WriteTo(w) // an error other than ErrCut means that the client is gone
-		if errors.Is(err, page.ErrCut) {
+		if errors.Is(err, represent.ErrCut) {
 			panic(http.ErrAbortHandler) // or an HTTP/3 client takes the page for whole
 		}
 	}
@@ -153,23 +164,23 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 
 // setHeader sets the header of the page, whose own fields hold against the header directives around this handler. It
 // returns the writer to send the page by.
-func (x *exchange) setHeader(rep *page.Representation, site *page.SiteHeader) http.ResponseWriter {
+func (x *exchange) setHeader(rep *represent.Representation, vary string, site *represent.SiteHeader) http.ResponseWriter {
 	w := x.writer.ResponseWriter
 	header := w.Header()
-	rep.SetHeader(header, site)
+	rep.SetHeader(header, vary, site)
 	deferred := response.DeferredAround(w)
 	if deferred == nil {
 		return w
 	}
 	rep.HidePolicy(header)
 	deferred.Do(header, http.StatusNotFound)
-	rep.SetHeader(header, nil)
+	rep.SetHeader(header, vary, nil)
 	deferred.DoForStatus(header, http.StatusNotFound)
-	accept.AddToVary(header, rep.Vary) // which one of them may have made two lines
+	accept.AddToVary(header, vary) // of which one of them may have made two lines
 	return deferred.Begin(http.StatusNotFound)
 }
 
-// logPage is separate, because zap's fields enlarge the frame, and most requests would grow their stack.
+// logPage logs a page.
 func (x *exchange) logPage(e *zapcore.CheckedEntry, cause judge.Cause, uri, format string, err error) {
 	if err == nil {
 		err = x.request.HandledError

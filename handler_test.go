@@ -292,14 +292,14 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 // gets.
 func TestPageThatTakesTheirPlaceVaries(t *testing.T) {
 	t.Parallel()
-	const byWhoAsks = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
+	const byVaryByClient = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
 	for name, tt := range map[string]struct {
 		replace string
 		next    caddyhttp.HandlerFunc
 		want    string
 	}{
-		"pages":           {replace: judge.Pages, next: theirPage, want: byWhoAsks},
-		"browsers":        {replace: judge.Browsers, next: theirPage, want: byWhoAsks},
+		"pages":           {replace: judge.Pages, next: theirPage, want: byVaryByClient},
+		"browsers":        {replace: judge.Browsers, next: theirPage, want: byVaryByClient},
 		"all":             {replace: judge.All, next: theirPage, want: "Accept"},
 		"nothing answers": {next: testcaddy.EndOfChain, want: "Accept"},
 		"an error":        {next: script(stepMissing), want: "Accept"},

@@ -15,8 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
-	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/represent"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
@@ -65,7 +65,7 @@ func TestListsOfOptions(t *testing.T) {
 	}
 	wantItems(t, "README.md", readme, "(?m)^\\| `(\\w+)", optionNames...)
 	wantItems(t, "README.md", readme, "(?m)^\\| `(.+?)` \\|", options...)
-	wantItems(t, "README.md", readme, "`formats .+?` \\| `(.+?)`", strings.Join(page.Formats(), " "))
+	wantItems(t, "README.md", readme, "`formats .+?` \\| `(.+?)`", strings.Join(represent.FormatNames(), " "))
 	wantItems(t, "README.md", readme, "`replace .+?` \\| `(.+?)`", judge.Pages)
 	page := answer(t, inside(provision(t, &Handler{}), testcaddy.EndOfChain), get()).Content
 	version := strings.TrimPrefix(testcaddy.Footer(), "Powered by Caddy ")
@@ -101,9 +101,9 @@ func TestListsOfOptions(t *testing.T) {
 
 func TestListsOfFormats(t *testing.T) {
 	godoc := between(t, "module.go", "// The representations on offer: ", "Formats []string")
-	wantItems(t, "module.go", godoc, quoted, page.Formats()...)
+	wantItems(t, "module.go", godoc, quoted, represent.FormatNames()...)
 	table := between(t, "docs/representations.md", "\n## Formats\n", "\n## ")
-	wantItems(t, "docs/representations.md", table, firstColumn, page.Formats()...)
+	wantItems(t, "docs/representations.md", table, firstColumn, represent.FormatNames()...)
 
 	// The clients of the tests know the same formats, and the handler sends what the documents say.
 	h := provision(t, &Handler{})

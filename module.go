@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,6 +34,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/report"
+	"github.com/caddy-notfound/notfound/internal/represent"
 )
 
 func init() {
@@ -129,10 +131,12 @@ type Handler struct {
 	// gives the directives of a block the same group, so the first that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
-	maker        *page.Maker
-	judgeOptions judge.Options
-	counts       bool // in the report
-	logger       *zap.Logger
+	maker           *page.Maker
+	representations *represent.Formats
+	judgeOptions    judge.Options
+	showsRequestID  bool // in an option; a template may as well
+	counts          bool // in the report
+	logger          *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -182,10 +186,21 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Keep:  h.Keep,
 		Group: h.Group,
 	}
-	h.maker, err = page.NewMaker(h.pageOptions())
+	h.maker = page.NewMaker(page.Options{
+		Message:       h.Message,
+		ContextPath:   h.ContextPath,
+		BaseURL:       h.BaseURL,
+		URI:           h.URI,
+		Footer:        h.Footer,
+		DefaultFooter: serverLine(),
+	})
+	h.representations, err = h.newRepresentations()
 	if err != nil {
 		return err
 	}
+	h.showsRequestID = slices.ContainsFunc(h.texts(), func(text string) bool {
+		return strings.Contains(text, represent.RequestID)
+	})
 	if err := report.Register(ctx.GetMetricsRegistry()); err != nil {
 		h.logger.Warn("the metrics have no caddy_not_found_pages_total", zap.Error(err))
 	}
@@ -202,21 +217,23 @@ var serverLine = sync.OnceValue(func() string {
 	return "Powered by Caddy " + version
 })
 
-// pageOptions returns the options of the page.
-func (h *Handler) pageOptions() page.Options {
-	return page.Options{
-		Message:       h.Message,
-		ContextPath:   h.ContextPath,
-		BaseURL:       h.BaseURL,
-		URI:           h.URI,
-		Footer:        h.Footer,
-		DefaultFooter: serverLine(),
-		Formats:       h.Formats,
-		Templates:     h.Template,
-		Logger:        h.logger,
-		Sample:        samplePlaceholders,
-		FullName:      fullName,
+// newRepresentations returns the representations of the pages, and reads the files of pages.
+func (h *Handler) newRepresentations() (*represent.Formats, error) {
+	return represent.New(represent.Options{
+		Formats:   h.Formats,
+		Templates: h.Template,
+		Logger:    h.logger,
+		Trial:     represent.Trial{Sample: sample, FullName: fullName},
+	})
+}
+
+// texts returns the values that may have placeholders.
+func (h *Handler) texts() []string {
+	texts := []string{h.Message, h.ContextPath, h.BaseURL, h.URI, h.Footer}
+	for _, row := range h.Template {
+		texts = append(texts, row...)
 	}
+	return texts
 }
 
 // check checks the options. When a config loads, global placeholders have their values. A Caddyfile is checked for each
@@ -233,7 +250,7 @@ func (h *Handler) check(isLoading bool) error {
 	if h.Message != "" && h.ContextPath != "" {
 		return errors.New("message: with a message of your own, context_path has no effect; leave one of the two out")
 	}
-	if err := page.CheckFormats(h.Formats); err != nil {
+	if err := represent.CheckFormats(h.Formats); err != nil {
 		return fmt.Errorf("formats: %w", err)
 	}
 	for _, m := range h.Keep {
@@ -241,7 +258,7 @@ func (h *Handler) check(isLoading bool) error {
 			return fmt.Errorf("keep: %w", err)
 		}
 	}
-	if err := page.CheckTemplates(h.Template, h.Formats); err != nil {
+	if err := represent.CheckTemplates(h.Template, h.Formats); err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
 	if isLoading {
@@ -294,8 +311,8 @@ func checkShorthands(value string) (mistake error) {
 	return mistake
 }
 
-// samplePlaceholders returns the placeholders of a sample request, for a template.
-func samplePlaceholders() page.Placeholders {
+// sample returns a harmless page, without what the options say of a page, and the placeholders of its request.
+func sample() (page.Page, *caddy.Replacer) {
 	local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 443}
 	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, local)
 	const address = "https://www.example.com/docs/apis?x=1"
@@ -303,7 +320,8 @@ func samplePlaceholders() page.Placeholders {
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
 	repl := caddy.NewReplacer()
 	caddyhttp.PrepareRequest(r, repl, nil, new(caddyhttp.Server)) // {http.shutting_down} asks the server
-	return repl
+	asked := page.Asked{Method: r.Method, Target: address}
+	return page.NewMaker(page.Options{DefaultFooter: serverLine()}).Make(&asked, repl), repl
 }
 
 // Interface guards

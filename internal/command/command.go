@@ -10,7 +10,7 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/represent"
 )
 
 // CheckTemplate checks the files of a template, perhaps after its format. It returns the paths of the files that it has
@@ -42,7 +42,7 @@ func exportCommand() *cobra.Command {
 			if len(args) > 0 {
 				format = args[0]
 			}
-			source, err := page.BuiltIn(format)
+			source, err := represent.BuiltIn(format)
 			if err != nil {
 				return err
 			}

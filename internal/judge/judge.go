@@ -174,7 +174,7 @@ func (j *Judge) EmptyWrite() response.Verdict { return response.Ignore }
 // Sending implements [response.Rules]. With replace none, no client would get the page.
 func (j *Judge) Sending(header http.Header) {
 	if reasons[j.reason].varies && j.options.Mode != None {
-		accept.AddToVary(header, request.WhoAsks)
+		accept.AddToVary(header, request.VaryByClient)
 	}
 }
 
@@ -275,8 +275,8 @@ func (j *Judge) VariesByClient(cause Cause) bool {
 	return cause == Response && j.options.Mode != All
 }
 
-// ClaimReport reports whether the caller is the first to count the request in the report.
-func (j *Judge) ClaimReport() bool { return j.shared.claimReport() }
+// ClaimCount reports whether the caller is the first to count the request in the report. An outer handler then does not.
+func (j *Judge) ClaimCount() bool { return j.shared.claimCount() }
 
 // Reason returns why a 404 response passes.
 func (j *Judge) Reason() Reason { return j.reason }

@@ -671,7 +671,7 @@ func TestRequestCountsOnce(t *testing.T) {
 	r := situation{}.request()
 	outer := enter(t, Options{}, r)
 	inner := enter(t, Options{}, r)
-	if !inner.ClaimReport() || outer.ClaimReport() {
+	if !inner.ClaimCount() || outer.ClaimCount() {
 		t.Error("the request does not count once, for the inner handler")
 	}
 }

@@ -24,13 +24,13 @@ const (
 // dotvezz/caddy-mirror, run two chains of one request at once, with the same replacer. Adding it to the replacer has no
 // lock, so that is only safe if a not_found handler is around both chains.
 type shared struct {
-	mu         sync.Mutex
-	innermost  *Judge // of the handlers that are running; each has the one around it
-	isDecided  bool   // a 404 becomes a page, or passes
-	cause      Cause  // of the page
-	err        error  // that the page answers
-	reason     Reason // why it passes
-	isReported bool   // a handler has claimed the report: it has the option, or has written a page
+	mu        sync.Mutex
+	innermost *Judge // of the handlers that are running; each has the one around it
+	isDecided bool   // a 404 becomes a page, or passes
+	cause     Cause  // of the page
+	err       error  // that the page answers
+	reason    Reason // why it passes
+	isCounted bool   // a handler has claimed to count the request: it has the option report, or has written a page
 }
 
 // sharedBy returns what the handlers of a request share: of the first one, its own.
@@ -139,11 +139,11 @@ func (s *shared) hasDecided() bool {
 	return s.isDecided
 }
 
-// claimReport reports whether the caller is the first to count the request in the report.
-func (s *shared) claimReport() bool {
+// claimCount reports whether the caller is the first to count the request.
+func (s *shared) claimCount() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.isReported
-	s.isReported = true
+	was := s.isCounted
+	s.isCounted = true
 	return !was
 }

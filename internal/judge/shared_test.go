@@ -60,7 +60,7 @@ func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
 				inner.Begin()
 				inner.Status(http.StatusNotFound, e.header())
 			}
-			inner.ClaimReport()
+			inner.ClaimCount()
 			r.Replacer.GetString(reasonPlaceholder)
 			r.Replacer.GetString(causePlaceholder)
 			inner.Leave()

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
@@ -21,11 +23,11 @@ type Asked struct {
 }
 
 // ExpandURI expands the option uri, for Asked.
-func (m *Maker) ExpandURI(placeholders Placeholders) string { return m.uri.expand(placeholders) }
+func (m *Maker) ExpandURI(placeholders *caddy.Replacer) string { return m.uri.expand(placeholders) }
 
 // URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one.
 // What is valid in it stays as it was sent; the rest is percent-encoded.
-func (m *Maker) URI(asked *Asked, placeholders Placeholders) string {
+func (m *Maker) URI(asked *Asked, placeholders *caddy.Replacer) string {
 	scheme, authority, target, ok := splitURI(asked.URI)
 	if !ok {
 		scheme, authority, target = splitTarget(asked.Method, asked.Target)

@@ -46,7 +46,7 @@ func TestAddressOfEveryForm(t *testing.T) {
 
 // TestBaseURLReplacesWhatTheClientAddressed covers what may follow the base URL.
 func TestBaseURLReplacesWhatTheClientAddressed(t *testing.T) {
-	m := newMaker(t, Options{BaseURL: "https://w.test/app/"})
+	m := newMaker(Options{BaseURL: "https://w.test/app/"})
 	for target, want := range map[string]string{
 		"http://b.test/x": "https://w.test/app/x",
 		"http://b.test":   "https://w.test/app",

@@ -8,13 +8,15 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
 // text is the value of an option.
 type text struct {
 	value string
-	clean func(string) string // of the expanded value; nil: it has no placeholders
+	clean func(string) string // cleans the expanded value; nil: it has no placeholders
 }
 
 func newText(value string, clean func(string) string) text {
@@ -24,10 +26,13 @@ func newText(value string, clean func(string) string) text {
 	return text{value: clean(value)}
 }
 
+// isFixed reports whether the text is the same for all requests.
+func (t text) isFixed() bool { return t.clean == nil }
+
 // expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded
 // again.
-func (t text) expand(placeholders Placeholders) string {
-	if t.clean == nil {
+func (t text) expand(placeholders *caddy.Replacer) string {
+	if t.isFixed() {
 		return t.value
 	}
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))
@@ -60,8 +65,8 @@ func CheckNoError(value string) error {
 	return nil
 }
 
-// showsBody reports whether a placeholder is the body of a request.
-func showsBody(name string) bool { return slices.Contains(bodyPlaceholders, name) }
+// ShowsBody reports whether a placeholder is the body of a request.
+func ShowsBody(name string) bool { return slices.Contains(bodyPlaceholders, name) }
 
 // Each option has a check of its value, to which braces are plain characters, and a cleaning of its expanded value.
 
@@ -140,7 +145,7 @@ func CheckURI(s string) error {
 // CheckLine refuses a message or a footer that is not one line of text.
 func CheckLine(s string) error {
 	switch {
-	case cleanLine(s) == "":
+	case CleanLine(s) == "":
 		return fmt.Errorf("%q is blank; write one line of text, or leave the option out", s)
 	case strings.ContainsFunc(s, isNotLineText):
 		return fmt.Errorf("%q is not one line of text; leave out line breaks and control characters", s)
@@ -149,8 +154,8 @@ func CheckLine(s string) error {
 	}
 }
 
-// cleanLine makes s one line of printable text, with each run of blanks as one space.
-func cleanLine(s string) string {
+// CleanLine makes s one line of printable text, with each run of blanks as one space.
+func CleanLine(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || isNotLineText(r)

@@ -1,9 +1,6 @@
 package page
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // TestMistakesAreRefused covers values that break the rule of their option.
 func TestMistakesAreRefused(t *testing.T) {
@@ -45,23 +42,9 @@ func TestMistakesAreRefused(t *testing.T) {
 			"one\ntwo":     `"one\ntwo" is not one line of text; leave out line breaks and control characters`,
 			"one\u2028two": `is not one line of text`,
 		}},
-		{checkFormats, map[string]string{
-			"yaml":           `unknown format "yaml"; the formats are text, html, markdown, json, problem, xml`,
-			"html text html": `html is given twice; give each format once`,
-		}},
-		{checkTemplate, map[string]string{
-			"{http.request.host}/404.html": `begins with what a client or an upstream sends`,
-			"/srv/{http.request.body}":     `may still be on its way to an upstream`,
-		}},
 	} {
 		for value, want := range option.mistakes {
 			wantError(t, value, option.check(value), want)
 		}
 	}
 }
-
-func checkTemplate(path string) error {
-	return CheckTemplates(rows{"html": {"404.html", path}}, nil)
-}
-
-func checkFormats(names string) error { return CheckFormats(strings.Fields(names)) }

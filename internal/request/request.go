@@ -87,9 +87,9 @@ func forwarded(values []string) string {
 	return strings.TrimSpace(member)
 }
 
-// WhoAsks are the header fields that IsScript and OpensPage read, for Vary. Sec-Fetch-Dest is not among them: what has
+// VaryByClient is the Vary of a response that depends on IsScript or OpensPage. Sec-Fetch-Dest is not among them: what has
 // the mode of a script and another destination, such as a font, shows nobody its 404.
-const WhoAsks = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
+const VaryByClient = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
 
 // OpensPage reports whether the client is a browser that opens a page, or another client that asks for HTML by name.
 func (r *Request) OpensPage() bool {

@@ -68,9 +68,9 @@ func TestForwardedFieldsAreChecked(t *testing.T) {
 	}
 }
 
-// TestWhoAsks has the header fields of browsers, of their scripts, and of programs. A client accepts anything, unless
+// TestVaryByClient has the header fields of browsers, of their scripts, and of programs. A client accepts anything, unless
 // the case says what.
-func TestWhoAsks(t *testing.T) {
+func TestVaryByClient(t *testing.T) {
 	const html = "text/html,*/*;q=0.8"
 	for name, tt := range map[string]struct {
 		mode     string // Sec-Fetch-Mode

@@ -21,12 +21,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Placeholders gives the placeholders of a request their values. Caddy's Replacer does.
-type Placeholders interface {
-	// ReplaceFunc returns the input with each placeholder replaced by what f makes of its value, or the error of f.
-	ReplaceFunc(input string, f caddy.ReplacementFunc) (string, error)
-}
-
 // Format says what makes a page of a kept file.
 type Format struct {
 	Name string
@@ -88,7 +82,7 @@ type Opened struct {
 
 // Open opens the file for a request, after it has read a kept file again if that is due. If there is nothing to send,
 // Open logs why, and is not ok.
-func (f *File) Open(placeholders Placeholders, logger *zap.Logger) (opened Opened, ok bool) {
+func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Opened, ok bool) {
 	if f.kept != nil {
 		f.kept.refresh(logger)
 		page := f.Page()

@@ -96,7 +96,7 @@ const isWindows = runtime.GOOS == "windows"
 
 // expand returns the path of a site's own file for a request. The error is [fs.ErrNotExist] if the request names no
 // site, which is no mistake.
-func expand(ofSite string, placeholders Placeholders) (path string, err error) {
+func expand(ofSite string, placeholders *caddy.Replacer) (path string, err error) {
 	path, err = placeholders.ReplaceFunc(ofSite, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
 		switch {
@@ -123,7 +123,7 @@ func expand(ofSite string, placeholders Placeholders) (path string, err error) {
 
 // volumeForAnother returns the volume of the path, on Windows, for a client that sends other values. If it is another
 // volume, a client chooses it: if the root is /, {http.vars.root}/{http.request.host}/404.html begins with a server.
-func volumeForAnother(ofSite string, placeholders Placeholders) string {
+func volumeForAnother(ofSite string, placeholders *caddy.Replacer) string {
 	path, _ := placeholders.ReplaceFunc(ofSite, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
 		if !isOperators(name) {

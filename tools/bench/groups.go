@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/represent"
 )
 
 // group is a set of sites that do the same work, so that they can be compared. The first is the reference. A second one
@@ -77,16 +78,17 @@ Powered by Caddy [version]
 // fields.
 func respondHTML() string {
 	version, _ := caddy.Version()
-	maker, err := page.NewMaker(page.Options{DefaultFooter: "Powered by Caddy " + version})
+	maker := page.NewMaker(page.Options{DefaultFooter: "Powered by Caddy " + version})
+	formats, err := represent.New(represent.Options{})
 	if err != nil {
 		panic(err) // there is nothing that could be wrong
 	}
 	asked := page.Asked{Method: http.MethodGet, Target: "/target", Scheme: "http", Authority: "origin"}
 	p := maker.Make(&asked, caddy.NewEmptyReplacer())
-	representation := maker.Represent(&p, chrome)
+	representation := formats.Represent(&p, nil, chrome)
 	defer representation.Free()
 	header := make(http.Header)
-	representation.SetHeader(header, nil)
+	representation.SetHeader(header, "Accept", nil)
 	header.Del("Content-Length")
 	var site, body strings.Builder
 	for field := range header {

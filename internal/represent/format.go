@@ -1,8 +1,7 @@
-package page
+package represent
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -12,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/accept"
+	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/uri"
-	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
 // format is a kind of representation.
@@ -35,7 +34,7 @@ type format struct {
 // escaper writes a text escaped.
 type escaper func(b *bytes.Buffer, s string)
 
-// part is a literal and the name of the field of [Page] after it. The last one has none.
+// part is a literal and the name of the field of [page.Page] after it. The last one has none.
 type part struct{ literal, field string }
 
 // sourceOfHTML has a line of script. In an application that loads addresses without the server, a visitor who reloads at
@@ -126,8 +125,12 @@ var formats = []*format{
 	},
 }
 
+// allOffers are those of all formats, which most handlers share.
+var allOffers accept.Offers
+
 func init() {
 	for _, f := range formats {
+		allOffers = append(allOffers, &f.offer)
 		f.parts = split(f.source)
 		if f.escapeURI == nil {
 			f.escapeURI = f.escape
@@ -135,18 +138,12 @@ func init() {
 	}
 }
 
-// Formats returns the names of the representations, in the default order of preference.
-func Formats() (names []string) {
+// FormatNames returns the names of the representations, in the default order of preference.
+func FormatNames() (names []string) {
 	for _, f := range formats {
 		names = append(names, f.name)
 	}
 	return names
-}
-
-// CheckFormats refuses unknown formats and repeated ones.
-func CheckFormats(names []string) error {
-	_, err := formatsOf(names)
-	return err
 }
 
 // formatsOf finds formats by their names. Without names it returns all of them.
@@ -167,33 +164,24 @@ func formatsOf(names []string) (offered []*format, err error) {
 	return offered, nil
 }
 
-func formatOf(name string) (*format, error) {
-	i := slices.Index(Formats(), name)
-	if i < 0 {
-		return nil, fmt.Errorf("unknown format %q; the formats are %s", name, strings.Join(Formats(), ", "))
+// offersOf returns what a client can choose from.
+func offersOf(offered []*format) accept.Offers {
+	if len(offered) == len(formats) && &offered[0] == &formats[0] {
+		return allOffers
 	}
-	return formats[i], nil
+	offers := make(accept.Offers, len(offered))
+	for i, f := range offered {
+		offers[i] = &f.offer
+	}
+	return offers
 }
 
-// CheckTemplates checks the user's files by their formats. It refuses files that no client could get.
-func CheckTemplates(rows map[string][]string, offered []string) error {
-	if len(offered) == 0 {
-		offered = Formats()
+func formatOf(name string) (*format, error) {
+	i := slices.Index(FormatNames(), name)
+	if i < 0 {
+		return nil, fmt.Errorf("unknown format %q; the formats are %s", name, strings.Join(FormatNames(), ", "))
 	}
-	for name, row := range rows {
-		if !slices.Contains(offered, name) {
-			return fmt.Errorf("the format %s is not on offer; the formats are %s", name, strings.Join(offered, ", "))
-		}
-		if len(row) == 0 {
-			return fmt.Errorf("%s needs a file", name)
-		}
-		for _, path := range row {
-			if err := cmp.Or(userfile.CheckPath(path), CheckNoBody(path), CheckNoError(path)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return formats[i], nil
 }
 
 // BuiltIn returns the built-in page of a format, as a template.
@@ -219,7 +207,7 @@ func split(source string) (parts []part) {
 }
 
 // write writes the built-in page. The escaped fields stream into the buffer, so they allocate nothing.
-func (f *format) write(b *bytes.Buffer, pg *Page) {
+func (f *format) write(b *bytes.Buffer, pg *page.Page) {
 	for _, part := range f.parts {
 		b.WriteString(part.literal)
 		switch part.field {
@@ -235,7 +223,7 @@ func (f *format) write(b *bytes.Buffer, pg *Page) {
 			f.escape(b, pg.Footer)
 		case "":
 		default:
-			panic("page: the built-in page of " + f.name + " has the unknown field " + part.field)
+			panic("represent: the built-in page of " + f.name + " has the unknown field " + part.field)
 		}
 	}
 }

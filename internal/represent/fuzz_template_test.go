@@ -1,4 +1,4 @@
-package page
+package represent
 
 import (
 	"encoding/json"
@@ -9,8 +9,9 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
-	"go.uber.org/zap"
 	"golang.org/x/net/html"
+
+	"github.com/caddy-notfound/notfound/internal/page"
 )
 
 // fuzzedTemplates have texts in every place where their format allows them.
@@ -41,36 +42,61 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("GET", "/x", "12) x", "=== # > x")
 	f.Add("GET", "ftp://a.test/", "www.a.test", "WWW.a.test https://a.test me@a.test")
 
-	o := Options{Message: "{m}", Footer: "{m}", Logger: zap.NewNop()}
-	o.Templates = make(rows)
+	o := Options{Templates: make(rows)}
 	for format, source := range fuzzedTemplates {
 		o.Templates[format] = []string{tempFile(f, source)}
 	}
-	m := newMaker(f, o)
-	builtIn := newMaker(f, Options{})
+	formats := newFormats(f, o)
+	builtIn := newFormats(f, Options{})
+	maker := page.NewMaker(page.Options{Message: "{m}", Footer: "{m}", DefaultFooter: "x"})
 	f.Fuzz(func(t *testing.T, method, target, message, value string) {
 		repl := placeholders(values{"m": message, "x": value})
-		pg := m.Make(ask(method, target), repl)
-		line := cleanLine(value)
+		pg := maker.Make(&page.Asked{Method: method, Target: target, Scheme: "https", Authority: "a.test"}, repl)
+		line := page.CleanLine(value)
 
 		lines := []string{pg.Heading, pg.URI, pg.Footer, line, ""}
-		wantBody(t, m, pg, "text", strings.Join(lines, "\n"))
+		wantBody(t, formats, &pg, repl, "text", strings.Join(lines, "\n"))
 		want := fuzzedFields{pg.Heading, pg.URI, pg.Footer, line}
-		wantFields(t, xml.Unmarshal, body(t, m, pg, "xml"), want)
+		wantFields(t, xml.Unmarshal, body(t, formats, &pg, repl, "xml"), want)
 		want.X = strings.ToValidUTF8(value, "\uFFFD")
-		wantFields(t, json.Unmarshal, body(t, m, pg, "json"), want)
-		wantFields(t, json.Unmarshal, body(t, m, pg, "problem"), want)
+		wantFields(t, json.Unmarshal, body(t, formats, &pg, repl, "json"), want)
+		wantFields(t, json.Unmarshal, body(t, formats, &pg, repl, "problem"), want)
+		wantNoMoreLines(t, builtIn, &pg)
 
-		ofTemplate := body(t, m, pg, "markdown")
+		ofTemplate := body(t, formats, &pg, repl, "markdown")
 		text := pg.Message + pg.URI + pg.Footer + line
 		wantMarkdown(t, ofTemplate, "p ul li li li", text)
-		ofBuiltIn := body(t, builtIn, pg, "markdown")
+		ofBuiltIn := body(t, builtIn, &pg, nil, "markdown")
 		text = pg.Heading + "URI: " + pg.URI + "STATUS: 404MESSAGE: " + pg.Message + pg.Footer
 		wantMarkdown(t, ofBuiltIn, "h1 ul li li li p", text)
 		if autolinkWithReference.MatchString(ofBuiltIn) {
 			t.Errorf("a renderer may find a character reference in the link of\n%s", ofBuiltIn)
 		}
 	})
+}
+
+// linesOfPages says how many lines the built-in pages have, but for the one in HTML.
+var linesOfPages = map[string]int{
+	"text":     5,
+	"json":     1,
+	"problem":  1,
+	"xml":      2,
+	"markdown": 7,
+}
+
+// wantNoMoreLines checks that no text of a page adds a line or an element to a built-in page.
+func wantNoMoreLines(t *testing.T, builtIn *Formats, pg *page.Page) {
+	t.Helper()
+	for format, want := range linesOfPages {
+		got := body(t, builtIn, pg, nil, format)
+		if strings.Count(got, "\n") != want {
+			t.Errorf("%s has not %d lines:\n%s", format, want, got)
+		}
+	}
+	got := body(t, builtIn, pg, nil, "html")
+	if strings.Count(got, "<") != strings.Count(sourceOfHTML, "<") {
+		t.Errorf("the HTML page has more elements than the built-in one:\n%s", got)
+	}
 }
 
 type unmarshaler func([]byte, any) error

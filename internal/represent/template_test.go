@@ -1,14 +1,10 @@
-package page
+package represent
 
 import (
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-notfound/notfound/internal/userfile"
 )
@@ -18,7 +14,7 @@ const braces = `; plain braces are {{"{{"}}, and in a script { {; a file without
 // TestTemplateIsRefused covers mistakes in the source.
 func TestTemplateIsRefused(t *testing.T) {
 	const (
-		noField  = "can't evaluate field Uri in type page.Page" + braces
+		noField  = "can't evaluate field Uri in type *represent.data" + braces
 		inString = "not valid JSON: invalid character 'N' looking for beginning of value; " +
 			`a field belongs inside quotes, as in "{{.Message}}"`
 		isShort  = `"host" is a shorthand, which only a Caddyfile has; write {{.Placeholder "full.host"}}`
@@ -62,29 +58,21 @@ func TestTemplateIsRefused(t *testing.T) {
 		"text": {"\t\n": blank},
 	} {
 		for source, want := range mistakes {
-			err := parse(t, format, source)
+			err := parseErr(t, format, source)
 			wantError(t, format+": "+source, err, want)
 		}
 	}
 }
 
-// parse parses a template as for the first time.
-func parse(t *testing.T, format, source string) error {
+// parseErr parses a template as for the first time.
+func parseErr(t *testing.T, format, source string) error {
 	t.Helper()
 	f, err := formatOf(format)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.parse("404", []byte(source), &trial{defaultFooter, noPlaceholders, fullName})
+	_, err = parse(f, "404", []byte(source), &trial)
 	return err
-}
-
-// fullName knows the shorthands host and os, and os is a full name as well.
-func fullName(name string) string {
-	if name == "host" || name == "system.os" {
-		return "full." + name
-	}
-	return name
 }
 
 // TestFileWithoutActionsIsThePage has files as people and frameworks write them, with what html/template would change
@@ -107,8 +95,8 @@ func TestFileWithoutActionsIsThePage(t *testing.T) {
 		"xml":      {"<?xml version='1.0'?>\n<!-- ours --><a>{}</a>"},
 	} {
 		for _, want := range pages {
-			m := newMaker(t, Options{Templates: rows{format: {tempFile(t, want)}}})
-			if got := body(t, m, m.Make(ask("GET", "/"), placeholders(nil)), format); got != want {
+			formats := newFormats(t, Options{Templates: rows{format: {tempFile(t, want)}}})
+			if got := body(t, formats, anyPage, placeholders(nil), format); got != want {
 				t.Errorf("%s: got\n%.200s\nwant\n%.200s", format, got, want)
 			}
 		}
@@ -130,7 +118,7 @@ func TestTemplateIsTried(t *testing.T) {
 		"xml": "<?xml version='1.0'?>\n<!-- ours --><?x y?>" +
 			"<a b='{{.Message}}' c=\"{{.URI}}\">{{.Footer}}<![CDATA[{{.URI}}]]></a>\n<!-- end -->",
 	} {
-		if err := parse(t, format, source); err != nil {
+		if err := parseErr(t, format, source); err != nil {
 			t.Errorf("%s: %v", format, err)
 		}
 	}
@@ -144,8 +132,8 @@ func TestTextsAreEscapedForTheFormat(t *testing.T) {
 		inJSON     = `<b>\"'&amp;'</b> \\ ü€😀 ]]> *_[x](y)_* {a} b|c www.a.test WWW.a.test`
 		inMarkdown = `\<b\>"'\&amp;'\</b\> \\ ü€😀 \]\]\> \*\_\[x\](y)\_\* \{a\} b\|c www\.a.test WWW\.a.test`
 	)
-	m := newMaker(t, Options{Message: text})
-	pg := m.Make(ask("GET", "/"), placeholders(nil))
+	formats := newFormats(t, Options{})
+	pg := pageWith(text, "https://a.test/")
 	for format, want := range map[string]string{
 		"text":     text,
 		"html":     inMarkup,
@@ -154,7 +142,7 @@ func TestTextsAreEscapedForTheFormat(t *testing.T) {
 		"problem":  inJSON,
 		"xml":      inMarkup,
 	} {
-		got := body(t, m, pg, format)
+		got := body(t, formats, pg, nil, format)
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: got\n%s\nwant it to have\n%s", format, got, want)
 		}
@@ -165,38 +153,37 @@ func TestTextsAreEscapedForTheFormat(t *testing.T) {
 func TestPlaceholderOfATemplate(t *testing.T) {
 	file := tempFile(t, `{{with .URI}}{{$.Placeholder "{x}"}}{{end}}|{{.Placeholder "unknown"}}|`+
 		"{{\"{{\"}} `${ {x:1}}`")
-	m := newMaker(t, Options{Templates: rows{"html": {file}}})
-	pg := m.Make(ask("GET", "/"), placeholders(values{"x": "<\n\xff"}))
-	wantBody(t, m, pg, "html", "&lt;\n\uFFFD||{{ `${ {x:1}}`")
+	formats := newFormats(t, Options{Templates: rows{"html": {file}}})
+	repl := placeholders(values{"x": "<\n\xff{secret}", "secret": "a-secret"})
+	wantBody(t, formats, anyPage, repl, "html", "&lt;\n\uFFFD{secret}||{{ `${ {x:1}}`")
 }
 
 // TestLinkInARefreshIsFiltered has a template that leads to an address of another scheme than those of the web.
 func TestLinkInARefreshIsFiltered(t *testing.T) {
 	const before = `<meta http-equiv="refresh" content="0; url=`
 	file := tempFile(t, before+`{{.Placeholder "x"}}">`)
-	m := newMaker(t, Options{Templates: rows{"html": {file}}})
-	pg := m.Make(ask("GET", "/"), placeholders(values{"x": "x:1"}))
-	wantBody(t, m, pg, "html", before+`#ZgotmplZ">`)
+	formats := newFormats(t, Options{Templates: rows{"html": {file}}})
+	wantBody(t, formats, anyPage, placeholders(values{"x": "x:1"}), "html", before+`#ZgotmplZ">`)
 }
 
 // TestExportedTemplateIsTheBuiltInPage renders the built-in pages as templates. html/template escapes more in HTML.
 func TestExportedTemplateIsTheBuiltInPage(t *testing.T) {
 	templates := make(rows)
-	for _, format := range Formats() {
+	for _, format := range FormatNames() {
 		source, err := BuiltIn(format)
 		if err != nil {
 			t.Fatal(err)
 		}
 		templates[format] = []string{tempFile(t, source)}
 	}
-	exported := newMaker(t, Options{Message: "{m}", Footer: "{f}", Templates: templates})
-	builtIn := newMaker(t, Options{Message: "{m}", Footer: "{f}"})
-	repl := placeholders(values{"m": "<\"a\\\n*'&>", "f": "1. x"})
-	for _, uri := range []string{"/?a&b", "javascript:&a;"} {
-		pg := builtIn.Make(ask("GET", uri), repl)
-		for _, format := range Formats() {
-			want := body(t, builtIn, pg, format)
-			wantBody(t, exported, pg, format, want)
+	exported := newFormats(t, Options{Templates: templates})
+	builtIn := newFormats(t, Options{})
+	for _, uri := range []string{"https://a.test/?a&b", "javascript:&a;"} {
+		pg := pageWith("<\"a\\ *'&>", uri)
+		pg.Footer = "1. x"
+		for _, format := range FormatNames() {
+			want := body(t, builtIn, pg, nil, format)
+			wantBody(t, exported, pg, placeholders(nil), format, want)
 		}
 	}
 }
@@ -237,29 +224,19 @@ func TestBrokenPageIsReplaced(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			file := tempFile(t, tt.source)
-			m, logs := observed(t, Options{Templates: rows{tt.format: {file}}})
-			asked := ask("GET", "/")
-			broken := m.Make(asked, placeholders(values{"x": tt.value}))
-			builtIn := body(t, newMaker(t, Options{}), broken, tt.format)
+			formats, logs := observed(t, Options{Templates: rows{tt.format: {file}}})
+			broken := placeholders(values{"x": tt.value})
+			builtIn := body(t, newFormats(t, Options{}), anyPage, nil, tt.format)
 			for range 3 {
 				for range 3 {
-					wantBody(t, m, broken, tt.format, builtIn)
+					wantBody(t, formats, anyPage, broken, tt.format, builtIn)
 				}
 				wantMistake(t, logs, tt.err)
 				time.Sleep(time.Minute)
 			}
-			harmless := m.Make(asked, placeholders(nil))
-			if body(t, m, harmless, tt.format) == builtIn {
+			if body(t, formats, anyPage, placeholders(nil), tt.format) == builtIn {
 				t.Errorf("%s: the harmless page is the built-in one", tt.source)
 			}
 		})
 	}
-}
-
-// observed returns a maker and what it logs.
-func observed(t testing.TB, o Options) (*Maker, *observer.ObservedLogs) {
-	t.Helper()
-	core, logs := observer.New(zapcore.DebugLevel)
-	o.Logger = zap.New(core)
-	return newMaker(t, o), logs
 }

@@ -1,4 +1,4 @@
-package page
+package represent
 
 import (
 	"net/http"
@@ -8,14 +8,11 @@ import (
 	"testing"
 )
 
-// setHeader makes a header that of an HTML page. The options are of the handler; nil for the site means that the page
-// replaces no response.
+// setHeader makes a header that of an HTML page. Nil for the site means that the page replaces no response.
 func setHeader(t *testing.T, o Options, header http.Header, site *SiteHeader) {
 	t.Helper()
-	m := newMaker(t, o)
-	pg := m.Make(ask("GET", "/x"), nil)
-	rep := m.Represent(&pg, "text/html")
-	rep.SetHeader(header, site)
+	rep := newFormats(t, o).Represent(anyPage, placeholders(nil), "text/html")
+	rep.SetHeader(header, "Accept", site)
 	rep.Free()
 }
 
@@ -140,13 +137,12 @@ func TestOnlyTheBuiltInPageHasAPolicy(t *testing.T) {
 	}
 }
 
-// TestVaryHasAccept has one format, whose fields differ for a stylesheet. How a field is added to others is tested by
-// package accept.
-func TestVaryHasAccept(t *testing.T) {
+// TestVaryIsAdded has a page alone, and one beside other fields. How fields are added is tested by package accept.
+func TestVaryIsAdded(t *testing.T) {
 	header := make(http.Header)
-	setHeader(t, Options{Formats: []string{"html"}}, header, nil)
+	setHeader(t, Options{}, header, nil)
 	if got := header.Get("Vary"); got != "Accept" {
-		t.Errorf("with one format, got %q", got)
+		t.Errorf("got %q", got)
 	}
 	header.Set("Vary", "Origin")
 	setHeader(t, Options{}, header, nil)
@@ -176,8 +172,7 @@ func TestHeaderValuesAreNotShared(t *testing.T) {
 
 // TestMissingStylesheetHasNoNosniff has browsers that ask for a stylesheet, and a client that takes one beside a page.
 func TestMissingStylesheetHasNoNosniff(t *testing.T) {
-	m := newMaker(t, Options{})
-	pg := m.Make(ask("GET", "/x.css"), nil)
+	formats := newFormats(t, Options{})
 	for field, want := range map[string]string{
 		"text/css,*/*;q=0.1":              "",
 		"text/html, text/plain, text/css": "nosniff", // lynx
@@ -185,12 +180,12 @@ func TestMissingStylesheetHasNoNosniff(t *testing.T) {
 		"*/*":                             "nosniff",
 	} {
 		for _, ofSite := range []string{"", "nosniff"} {
-			rep := m.Represent(&pg, field)
+			rep := formats.Represent(anyPage, nil, field)
 			header := http.Header{}
 			if ofSite != "" {
 				header.Set("X-Content-Type-Options", ofSite)
 			}
-			rep.SetHeader(header, nil)
+			rep.SetHeader(header, "Accept", nil)
 			rep.Free()
 			got := header.Get("X-Content-Type-Options")
 			if wanted := max(want, ofSite); got != wanted {

@@ -1,12 +1,56 @@
-package page
+package represent
 
 import (
+	"errors"
+	"io"
+	"io/fs"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/accept"
 )
+
+// Representation is a page as it is sent.
+type Representation struct {
+	Format      string // its name
+	contentType string
+	content     content
+	policy      string // the Content-Security-Policy that it needs; empty: none
+	hasPolicy   bool   // the header has it, and none of the site's
+
+	// A browser asks for a stylesheet. With nosniff, Chromium would hide the status of the page from its console, and from
+	// what drives it.
+	isForStyle bool
+}
+
+// ErrCut is the error of a file that was cut, or could not be read, while it was sent: the page has fewer bytes than
+// its header says.
+var ErrCut = errors.New("the file was cut while it was sent")
+
+// WriteTo implements io.WriterTo. It is called once.
+func (r *Representation) WriteTo(w io.Writer) (int64, error) {
+	if r.content.file != nil {
+		n, err := io.Copy(w, io.LimitReader(r.content.file, r.content.size))
+		_, isUnreadable := errors.AsType[*fs.PathError](err) // no write fails so
+		if isUnreadable || err == nil && n < r.content.size {
+			err = ErrCut
+		}
+		return n, err
+	}
+	n, err := w.Write(r.content.text)
+	return int64(n), err
+}
+
+// Free releases what the content is in.
+func (r *Representation) Free() {
+	if r.content.buffer != nil {
+		freeBuffer(r.content.buffer)
+	}
+	if r.content.file != nil {
+		r.content.file.Close()
+	}
+}
 
 // isSites reports whether a field is the site's, and not the application's: where the page replaces a response, it gets
 // the value from before the response. The others are policies of the application's page, and what it loads.
@@ -26,14 +70,14 @@ const policyField = "Content-Security-Policy"
 type SiteHeader struct {
 	server string
 	others []siteField
-	room   [1]siteField // for the others: few sites have more
+	inline [1]siteField // what others begins in, without an allocation: few sites have more
 }
 
 type siteField struct{ name, line string }
 
 // Read copies the site's fields, because Caddy's header handler (headers.HeaderOps.ApplyTo) changes values in place.
 func (s *SiteHeader) Read(header http.Header) {
-	s.others = s.room[:0]
+	s.others = s.inline[:0]
 	for field, values := range header {
 		line := strings.Join(values, ", ")
 		switch {
@@ -63,10 +107,10 @@ func (s *SiteHeader) restore(header http.Header) {
 	}
 }
 
-// SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields
-// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's. Adding to
-// Vary is in package accept, because a response that passes may have it, too.
-func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
+// SetHeader sets the header of a response to that of the page, without the fields of another body. vary are the fields
+// of a request by which other clients may get something else. The site's fields are restored from site, if that is not
+// nil. A Content-Security-Policy of the site's overrides the page's.
+func (r *Representation) SetHeader(header http.Header, vary string, site *SiteHeader) {
 	for field := range header {
 		if describesBody(field) {
 			delete(header, field)
@@ -84,7 +128,7 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 		header[field] = values[n-1 : n : n]
 	}
 
-	set("Content-Type", r.ContentType)
+	set("Content-Type", r.contentType)
 	set("Content-Length", strconv.FormatInt(r.content.size, 10))
 	if !r.isForStyle {
 		set("X-Content-Type-Options", "nosniff")
@@ -95,9 +139,9 @@ func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 		set(policyField, r.policy)
 	}
 	if header["Vary"] == nil {
-		set("Vary", r.Vary)
+		set("Vary", vary)
 	} else {
-		accept.AddToVary(header, r.Vary)
+		accept.AddToVary(header, vary)
 	}
 }
 

@@ -1,4 +1,4 @@
-package page
+package represent
 
 import (
 	"bytes"
@@ -18,25 +18,8 @@ type content struct {
 	buffer *bytes.Buffer // that the text is in; nil: the text is shared
 }
 
-// contentOf returns the content of a page that one of the user's files is, or is not ok if the file cannot be sent.
-func (m *Maker) contentOf(f *userfile.File, format *format, pg *Page) (c content, ok bool) {
-	opened, ok := f.Open(pg.placeholders, m.logger)
-	if !ok {
-		return content{}, false
-	}
-	var err error
-	if kept, isKept := opened.Page.(*userPage); isKept {
-		c, err = kept.content(format, *pg)
-	} else {
-		c, err = contentOfFile(opened.File, opened.Size)
-	}
-	if err != nil {
-		f.LogMistake(opened.Path, err, m.logger)
-	}
-	return c, err == nil
-}
-
-// maxBuffered is the size of a file, in bytes, that leaves in one write with its header. To stream it is slower.
+// maxBuffered is the size of a file, in bytes, that leaves in one write with its header. A longer one is not copied to
+// memory.
 const maxBuffered = 64 << 10
 
 // contentOfFile returns the content of an open file. The file is closed, unless it is long: then the content has it.

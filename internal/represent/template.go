@@ -1,0 +1,201 @@
+package represent
+
+import (
+	"bytes"
+	"fmt"
+	htmltemplate "html/template"
+	"io"
+	"regexp"
+	"strings"
+	texttemplate "text/template"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddy-notfound/notfound/internal/page"
+	"github.com/caddy-notfound/notfound/internal/userfile"
+)
+
+// userPage is what is made of a kept file: a template, or a page without actions.
+type userPage struct {
+	literal  []byte // the page without actions, of which every page is sent; nil: a template
+	template interface {
+		Execute(w io.Writer, data any) error
+	}
+	showsRequestID bool // its source names the placeholder
+}
+
+// RequestID is the placeholder that Caddy writes to the variables of a request when it is first expanded.
+const RequestID = "http.request.uuid"
+
+// Trial is what a template is tried with.
+type Trial struct {
+	// Sample returns a harmless page, and the placeholders of its request.
+	Sample func() (page.Page, *caddy.Replacer)
+
+	// FullName returns the full name of a placeholder. It is the same name, unless it is a shorthand of the Caddyfile.
+	FullName func(name string) string
+}
+
+// ofKeptFiles says what makes a page of a kept file.
+func ofKeptFiles(f *format, t *Trial) userfile.Format {
+	return userfile.Format{
+		Name: f.name,
+		Parse: func(name string, text []byte) (any, error) {
+			return parse(f, name, text, t)
+		},
+	}
+}
+
+// parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
+// where no text can be. A file without actions is the page, of which html/template would drop comments.
+func parse(f *format, name string, text []byte, t *Trial) (*userPage, error) {
+	if !bytes.Contains(text, []byte("{{")) {
+		return &userPage{literal: text}, f.validate(text)
+	}
+	source := string(text)
+	pg, placeholders := t.Sample()
+	sample := data{Page: pg, placeholders: placeholders}
+	if err := t.checkPlaceholders(source, placeholders); err != nil {
+		return nil, err
+	}
+	v := &userPage{showsRequestID: strings.Contains(source, RequestID)}
+	var err error
+	if f.name == "html" {
+		v.template, err = htmltemplate.New(name).Parse(source)
+	} else {
+		v.template, err = texttemplate.New(name).Parse(source)
+	}
+	if err != nil {
+		return nil, explain(err)
+	}
+
+	if err := v.try(f, &sample); err != nil {
+		return nil, fmt.Errorf("trying it on a sample page: %w", err)
+	}
+	if f.name == "html" {
+		return v, nil // html/template escapes each text for its place
+	}
+	if err := v.try(f, sample.hostile()); err != nil {
+		return nil, fmt.Errorf("trying it on a sample page with quotes and brackets: %w", err)
+	}
+	return v, nil
+}
+
+// placeholderNames matches the name of a placeholder in an action.
+var placeholderNames = regexp.MustCompile("\\.Placeholder\\s+[\"`]\\{?([^\"`}]+)")
+
+// checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which nothing else knows, and the body of a
+// request.
+func (t *Trial) checkPlaceholders(source string, known *caddy.Replacer) error {
+	for _, found := range placeholderNames.FindAllStringSubmatch(source, -1) {
+		name := found[1]
+		if err := page.CheckNoBody("{" + name + "}"); err != nil {
+			return err
+		}
+		if _, isKnown := known.GetString(name); isKnown {
+			continue
+		}
+		if full := t.FullName(name); full != name { // which takes long
+			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
+		}
+	}
+	return nil
+}
+
+// explain adds to an error of a template what most often leads to one: braces of a script or another template language.
+func explain(err error) error {
+	return fmt.Errorf(`%w; plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`, err)
+}
+
+func (v *userPage) try(f *format, d *data) error {
+	var body bytes.Buffer
+	if err := v.execute(&body, f, d); err != nil {
+		return explain(err)
+	}
+	return f.validate(body.Bytes())
+}
+
+// content returns a page. What a template makes is validated, because it can also cut and compare what a client sends.
+func (v *userPage) content(f *format, pg *page.Page, placeholders *caddy.Replacer) (content, error) {
+	if v.literal != nil {
+		return content{size: int64(len(v.literal)), text: v.literal}, nil
+	}
+	b := newBuffer()
+	err := v.execute(b, f, &data{Page: *pg, placeholders: placeholders})
+	if err == nil {
+		err = f.validate(b.Bytes())
+	}
+	if err != nil {
+		freeBuffer(b)
+		return content{}, err
+	}
+	return buffered(b), nil
+}
+
+// execute renders a page, which is not validated yet.
+func (v *userPage) execute(body *bytes.Buffer, f *format, d *data) error {
+	if f.name != "html" {
+		d = d.escapedFor(f)
+	}
+	return v.template.Execute(body, d)
+}
+
+// data is a page as a template has it.
+type data struct {
+	page.Page
+	placeholders *caddy.Replacer
+	escaping     *format // that the texts have; nil: none
+	isHostile    bool    // the values of placeholders would break a format
+}
+
+// Placeholder returns the value of one of Caddy's placeholders. An unknown one is empty. Braces around the name are
+// dropped.
+func (d *data) Placeholder(name string) string {
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
+	if page.ShowsBody(name) { // which a template has made of parts, and the check has not seen
+		return ""
+	}
+	value, _ := d.placeholders.GetString(name)
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	if d.isHostile {
+		value = surround(value)
+	}
+	if d.escaping == nil {
+		return value
+	}
+	if !d.escaping.mayHaveBreaks {
+		value = page.CleanLine(value)
+	}
+	return d.escaping.escape.escaped(value)
+}
+
+// escapedFor returns the data with its texts escaped for a format.
+func (d *data) escapedFor(f *format) *data {
+	escaped := d.with(f.escape.escaped, f.escapeURI.escaped)
+	escaped.escaping = f
+	return escaped
+}
+
+// hostile returns the data with texts that would break a format if they were not escaped. None is shorter than before,
+// so that what a template takes of it is there.
+func (d *data) hostile() *data {
+	hostile := d.with(surround, surround)
+	hostile.isHostile = true
+	return hostile
+}
+
+// with returns the data with other texts and another address.
+func (d *data) with(text, uri func(string) string) *data {
+	other := *d
+	other.Heading = text(d.Heading)
+	other.URI = uri(d.URI)
+	other.Message = text(d.Message)
+	other.Footer = text(d.Footer)
+	return &other
+}
+
+func surround(s string) string {
+	const bytes = `"'\<&>--`
+	half := len(s) / 2
+	return bytes + s[:half] + bytes + s[half:] + bytes
+}
