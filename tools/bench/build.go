@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// The build of the current folder, and that of the commit that -against names.
+// The build of the current folder, and that of the one that -against names.
 const newBuild, oldBuild = "new", "old"
 
 // alignments are those of the functions in a build. They change a server's CPU time by 1 to 3 %, without any change of the
@@ -24,69 +23,29 @@ func binary(dir, build string, alignment int) string {
 	return fmt.Sprintf("%s/caddy-%s-%d", dir, build, alignment)
 }
 
-// tmpfs is where the binaries are. Where a binary lies on a disk changes a server's CPU time by up to 5 %.
-const tmpfs = "/dev/shm"
-
+// makeTmpfsDir makes a folder for the binaries. Where a binary lies on a disk changes a server's CPU time by up to 5 %.
 func makeTmpfsDir() (string, error) {
-	err := checkTmpfs(tmpfs)
-	if err != nil {
-		return "", err
+	const tmpfs = "/dev/shm"
+	var info unix.Statfs_t
+	err := unix.Statfs(tmpfs, &info)
+	if err != nil || info.Type != unix.TMPFS_MAGIC || info.Flags&unix.ST_NOEXEC != 0 {
+		return "", fmt.Errorf("%s has to be a tmpfs from which programs run: mount -o remount,exec %[1]s (%v)", tmpfs, err)
 	}
 	return os.MkdirTemp(tmpfs, "bench")
 }
 
-func checkTmpfs(dir string) error {
-	var info unix.Statfs_t
-	err := unix.Statfs(dir, &info)
-	if err != nil {
-		return fmt.Errorf("looking for a tmpfs at %s: %w", dir, err)
-	}
-	if info.Type != unix.TMPFS_MAGIC {
-		return fmt.Errorf("%s is not a tmpfs, and the servers have to run from one", dir)
-	}
-	if info.Flags&unix.ST_NOEXEC != 0 {
-		return fmt.Errorf("%s is mounted with noexec: mount -o remount,exec %[1]s", dir)
-	}
-	return nil
-}
-
-// buildAll builds Caddy in each alignment, from the current folder and from the commit that -against names.
-func buildAll(ctx context.Context, dir string) error {
-	err := build(ctx, ".", dir, newBuild)
-	if err != nil || *against == "" {
-		return err
-	}
-	source := filepath.Join(dir, "source")
-	err = command(ctx, ".", "git", "worktree", "add", "--detach", source, *against)
-	if err != nil {
-		return err
-	}
-	// The worktree goes even if an interrupt has ended ctx.
-	defer command(context.WithoutCancel(ctx), ".", "git", "worktree", "remove", "--force", source)
-	return build(ctx, source, dir, oldBuild)
-}
-
-// build builds Caddy from a folder. With -trimpath, the same source gives the same binary, whatever the folder.
+// build builds Caddy from a folder, in each alignment. With -trimpath, the same source gives the same binary, whatever the
+// folder.
 func build(ctx context.Context, source, dir, name string) error {
 	for _, alignment := range alignments {
 		fmt.Fprintf(os.Stderr, "building the %s Caddy, with functions at multiples of %d\n", name, alignment)
-		flags := fmt.Sprintf("-ldflags=-funcalign=%d", alignment)
-		err := command(ctx, source, "go", "build", "-trimpath", "-buildvcs=false", flags,
-			"-o", binary(dir, name, alignment), "./cmd/caddy")
-		if err != nil {
-			return err
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+			fmt.Sprintf("-ldflags=-funcalign=%d", alignment), "-o", binary(dir, name, alignment), "./cmd/caddy")
+		cmd.Dir = source
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("building %s: %w", source, err)
 		}
-	}
-	return nil
-}
-
-// command runs a command in a folder. Its error has what the command wrote.
-func command(ctx context.Context, dir, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("running %s %s: %w\n%s", name, args[0], err, out)
 	}
 	return nil
 }

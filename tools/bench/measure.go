@@ -4,24 +4,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"reflect"
-	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 // sample is what the sites of a group cost between a start of their servers and the next one.
-type sample struct {
-	costs     map[cell]cost
-	latencies [][]float64 // of each site, in µs
-}
+type sample map[cell]cost
 
 // cell is a place in the table of a group.
 type cell struct {
-	site int // the number in the group
-	load string
+	site     int // the number in the group
+	protocol string
 }
 
 // cost is what a server spent on some requests.
@@ -30,44 +30,50 @@ type cost struct {
 	requests int
 }
 
+// perRequest returns the CPU time in microseconds.
 func (c cost) perRequest() float64 {
-	return inMicroseconds(c.cpu) / float64(c.requests)
+	return float64(c.cpu) / float64(time.Microsecond) / float64(c.requests)
 }
 
-// add adds what the sites cost in another round or between other starts.
-func (s *sample) add(other sample) {
-	if s.costs == nil {
-		s.costs = make(map[cell]cost)
+// add adds what the sites cost in another round, or between other starts.
+func (s sample) add(other sample) {
+	for at, more := range other {
+		s[at] = cost{s[at].cpu + more.cpu, s[at].requests + more.requests}
 	}
-	for at, more := range other.costs {
-		sum := s.costs[at]
-		sum.cpu += more.cpu
-		sum.requests += more.requests
-		s.costs[at] = sum
-	}
-	for i, more := range other.latencies {
-		if i == len(s.latencies) {
-			s.latencies = append(s.latencies, nil)
+}
+
+// withControl returns a group whose first site is there again.
+func (g group) withControl() group {
+	control := g.Sites[0]
+	control.Name = "the same again"
+	g.Sites = append(slices.Clone(g.Sites), control)
+	return g
+}
+
+// ofTwoBuilds returns a group that has sites twice: run by the other build, and by this one, whose ratio is to that. These
+// are the sites that have not_found, and the first of the group. If the first has none, it is the control: it shows how
+// far two builds of the same code differ.
+func (g group) ofTwoBuilds() group {
+	var pairs []site
+	for i, s := range g.Sites {
+		if i > 0 && !strings.Contains(s.caddy, "not_found") {
+			continue
 		}
-		s.latencies[i] = append(s.latencies[i], more...)
+		s.Against = len(pairs)
+		old := s
+		old.isOld = true
+		pairs = append(pairs, old, s)
 	}
+	g.Sites = pairs
+	return g
 }
 
-func sumOf(samples []sample) sample {
-	var sum sample
-	for _, s := range samples {
-		sum.add(s)
-	}
-	return sum
-}
-
-// measure measures the sites of a group in all rounds. It returns a sample for each start of the servers.
+// measure starts the servers of a group again and again. It returns a sample for each start.
 func (g *group) measure(ctx context.Context, dir string) ([]sample, error) {
 	var samples []sample
-	for done := 0; done < *rounds; done += roundsPerStart {
-		fmt.Fprintf(os.Stderr, "%s: %d of %d rounds\n", g.Name, done, *rounds)
-		alignment := alignments[len(samples)%len(alignments)]
-		s, err := g.measureOnce(ctx, dir, alignment, min(roundsPerStart, *rounds-done))
+	for start := range *starts {
+		fmt.Fprintf(os.Stderr, "%s: %d of %d starts\n", g.Name, start, *starts)
+		s, err := g.measureOnce(ctx, dir, alignments[start%len(alignments)])
 		if err != nil {
 			return nil, err
 		}
@@ -76,8 +82,8 @@ func (g *group) measure(ctx context.Context, dir string) ([]sample, error) {
 	return samples, nil
 }
 
-// measureOnce starts the servers of a group, measures some rounds, and stops the servers.
-func (g *group) measureOnce(ctx context.Context, dir string, alignment, rounds int) (measured sample, err error) {
+// measureOnce starts the servers of a group, measures them in some rounds, and stops them.
+func (g *group) measureOnce(ctx context.Context, dir string, alignment int) (sample, error) {
 	var servers []*server
 	for i, site := range g.Sites {
 		s := &server{site: site, group: g, number: 1 + i}
@@ -85,37 +91,26 @@ func (g *group) measureOnce(ctx context.Context, dir string, alignment, rounds i
 		if site.isOld {
 			s.binary = binary(dir, oldBuild, alignment)
 		}
-		err = s.start(ctx, dir, serverCore)
-		if err != nil {
-			return measured, err
+		if err := s.start(ctx, dir, serverCore); err != nil {
+			return nil, err
 		}
 		defer s.stop()
 		servers = append(servers, s)
 	}
 	for _, s := range servers {
-		err = s.checkAnswer(servers[s.Against])
-		if err != nil {
-			return measured, err
+		if err := s.checkAnswer(servers[s.Against]); err != nil {
+			return nil, err
 		}
 	}
+	measured := make(sample)
 	for round := range 1 + rounds {
-		costs, err := g.measureRound(servers)
+		costs, err := measureRound(servers)
 		if err != nil {
-			return measured, err
+			return nil, err
 		}
 		if round > 0 { // The one before warms the servers up.
-			measured.add(sample{costs: costs})
+			measured.add(costs)
 		}
-	}
-	if g.Varies || *against != "" {
-		return measured, nil
-	}
-	for _, s := range servers {
-		took, err := s.measureLatency(g.Loads[0])
-		if err != nil {
-			return measured, err
-		}
-		measured.latencies = append(measured.latencies, took)
 	}
 	return measured, nil
 }
@@ -124,70 +119,87 @@ func (g *group) measureOnce(ctx context.Context, dir string, alignment, rounds i
 // give another page.
 func (s *server) checkAnswer(reference *server) error {
 	hasStatus := strings.HasPrefix(s.answer, s.group.status)
-	isPage := strings.Contains(s.answer, s.group.contains)
-	isSame := s.answer == reference.answer || s.isOld != reference.isOld
-	isSameClient := s.accept == reference.accept
-	if !hasStatus || !isPage || !isSame || !isSameClient {
+	isPage := strings.Contains(s.answer, s.group.contains) || s.isEncoded
+	isComparable := s.isOld == reference.isOld && !s.isEncoded && !reference.isEncoded
+	if !hasStatus || !isPage || isComparable && s.answer != reference.answer {
 		return fmt.Errorf("%s answers\n%s\nand the reference\n%s", s.Name, s.answer, reference.answer)
 	}
-	if s.sameHeader && s.isOld == reference.isOld && !reflect.DeepEqual(s.header, reference.header) {
+	if isEncoded := s.header.Get("Content-Encoding") != ""; isEncoded != s.isEncoded {
+		return fmt.Errorf("%s: the answer is encoded: %v", s.Name, isEncoded)
+	}
+	if s.sameHeader && isComparable && !reflect.DeepEqual(s.header, reference.header) {
 		return fmt.Errorf("%s has the header\n%v\nand the reference\n%v", s.Name, s.header, reference.header)
 	}
 	return nil
 }
 
-// measureRound measures the CPU times of all servers at once with each load, so that disturbances affect them alike.
-func (g *group) measureRound(servers []*server) (map[cell]cost, error) {
-	costs := make(map[cell]cost)
-	for _, l := range g.Loads {
+// measureRound loads all servers at once over each protocol, so that disturbances affect them alike.
+func measureRound(servers []*server) (sample, error) {
+	costs := make(sample)
+	for _, p := range protocols {
 		ofServers := make([]cost, len(servers))
 		err := together(servers, func(i int) (err error) {
-			ofServers[i], err = servers[i].measureCost(l)
+			ofServers[i], err = servers[i].load(p)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 		for i, c := range ofServers {
-			costs[cell{i, l.Name}] = c
+			costs[cell{i, p.name}] = c
 		}
 	}
 	return costs, nil
 }
 
-// measureCost loads a server for a while.
-func (s *server) measureCost(l load) (cost, error) {
-	c, err := s.connect(l)
-	if err != nil {
-		return cost{}, err
+// load has clients send one request after the other for a while. Each of them sends one before, or the cost of connecting
+// would be measured.
+func (s *server) load(p protocol) (c cost, err error) {
+	var clients []*http.Transport
+	for range p.connections {
+		client := newClient(p)
+		defer client.CloseIdleConnections()
+		clients = append(clients, slices.Repeat([]*http.Transport{client}, p.inFlight)...)
 	}
-	defer c.close()
+	sent := make([]int, len(clients))
+	sendUntil := func(end time.Time) error {
+		return together(clients, func(i int) error {
+			for isFirst := true; isFirst || time.Now().Before(end); isFirst = false {
+				got, _, err := s.ask(p, clients[i])
+				if err != nil || got != s.answer {
+					return fmt.Errorf("%s, %s: got %w\n%s\nwant\n%s", s.Name, p.name, err, got, s.answer)
+				}
+				sent[i]++
+			}
+			return nil
+		})
+	}
+	if err := sendUntil(time.Time{}); err != nil {
+		return c, err
+	}
+	clear(sent)
 	before, err := s.cpu()
 	if err != nil {
-		return cost{}, err
+		return c, err
 	}
-	requests, err := c.saturate(*duration)
-	if err != nil {
-		return cost{}, err
+	if err := sendUntil(time.Now().Add(roundTime)); err != nil {
+		return c, err
 	}
 	after, err := s.cpu()
-	return cost{cpu: after - before, requests: requests}, err
+	c.cpu = after - before
+	for _, n := range sent {
+		c.requests += n
+	}
+	return c, err
 }
 
-// measureLatency loads a server while the others of its group have nothing to do: first with all that it can serve, and
-// then, for twice as long, with half of it. It returns the latencies at this rate.
-func (s *server) measureLatency(l load) ([]float64, error) {
-	c, err := s.connect(l)
-	if err != nil {
-		return nil, err
+// together runs do with the index of every item at once. It returns their errors.
+func together[T any](items []T, do func(i int) error) error {
+	errs := make([]error, len(items))
+	var all sync.WaitGroup
+	for i := range items {
+		all.Go(func() { errs[i] = do(i) })
 	}
-	defer c.close()
-	// The goroutine that says when a request is due sleeps in a thread of its own.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	requests, err := c.saturate(*duration)
-	if err != nil {
-		return nil, err
-	}
-	rate := float64(requests) / duration.Seconds() / 2
-	return c.send(atRandom(rate, 2**duration))
+	all.Wait()
+	return errors.Join(errs...)
 }

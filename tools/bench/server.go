@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -50,8 +51,8 @@ const options = `{
 func (s *server) start(ctx context.Context, dir, core string) error {
 	version, _ := caddy.Version()
 	config := options
-	for _, l := range protocols {
-		origin := s.origin(l)
+	for _, p := range protocols {
+		origin := s.origin(p)
 		// Caddy would share the address with a server that still runs, which would take some of the requests.
 		_, address, _ := strings.Cut(origin, "://")
 		alone, err := net.Listen("tcp", address)
@@ -61,15 +62,14 @@ func (s *server) start(ctx context.Context, dir, core string) error {
 		alone.Close()
 		values := strings.NewReplacer(
 			"[origin]", origin,
-			"[target]", s.group.target,
+			"[target]", s.target(),
 			"[version]", version,
 			"[dir]", dir,
 			"[html]", html,
 		)
 		config += values.Replace(origin + " {\n" + s.caddy + "\n}\n")
 	}
-	s.cmd = exec.CommandContext(ctx, "taskset", "-c", core, s.binary,
-		"run", "--adapter", "caddyfile", "--config", "-")
+	s.cmd = exec.CommandContext(ctx, "taskset", "-c", core, s.binary, "run", "--adapter", "caddyfile", "--config", "-")
 	s.cmd.Env = []string{"HOME=" + dir, "GOMAXPROCS=1"}
 	s.cmd.Stdin = strings.NewReader(config)
 	s.cmd.Stderr = os.Stderr
@@ -78,9 +78,8 @@ func (s *server) start(ctx context.Context, dir, core string) error {
 		return err
 	}
 	for range 500 {
-		secure := protocols[1]
-		client := newClient(secure)
-		s.answer, s.header, err = s.ask(secure, client)
+		client := newClient(protocols[1])
+		s.answer, s.header, err = s.ask(protocols[1], client)
 		client.CloseIdleConnections()
 		if err == nil {
 			s.header.Del("Date")
@@ -105,51 +104,51 @@ func (s *server) cpu() (time.Duration, error) {
 	return time.Duration(t.Nano()), err
 }
 
-func (s *server) origin(l load) string {
-	return fmt.Sprintf(l.origin, s.number)
-}
+func (s *server) target() string { return cmp.Or(s.group.target, "/docs/apis?x=1") }
+
+func (s *server) origin(p protocol) string { return fmt.Sprintf(p.origin, s.number) }
 
 // newClient returns a client that has one connection.
-func newClient(l load) *http.Transport {
+func newClient(p protocol) *http.Transport {
 	t := &http.Transport{
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 		Protocols:          new(http.Protocols),
 		DisableCompression: true,
 	}
-	t.Protocols.SetHTTP1(l.origin == http1)
-	t.Protocols.SetHTTP2(l.origin == http2)
+	t.Protocols.SetHTTP1(p == protocols[0])
+	t.Protocols.SetHTTP2(p == protocols[1])
 	return t
 }
 
 // ask sends a request. The answer is the status and the body of the response, without the request's origin and target.
-func (s *server) ask(l load, client *http.Transport) (answer string, header http.Header, err error) {
-	origin := s.origin(l)
-	target := s.group.target
-	sent := make(http.Header)
-	if s.group.Varies {
+func (s *server) ask(p protocol, client *http.Transport) (answer string, header http.Header, err error) {
+	origin := s.origin(p)
+	target := s.target()
+	request, err := http.NewRequest(http.MethodGet, origin+target, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	if s.group.varies {
 		// Every other request is for one of 100 addresses. An own link is what the report has most to do for.
 		n := s.asked.Add(1)
 		if n%2 == 0 {
 			n = n / 2 % 100
 		}
 		target = fmt.Sprintf("/docs/%09d", n)
-		sent.Set("Referer", origin+"/")
+		request.URL.Path, request.URL.RawQuery = target, ""
+		request.Header.Set("Referer", origin+"/")
 	}
-	if s.accept != "" {
-		sent.Set("Accept", s.accept)
+	for field, value := range map[string]string{"Accept": s.accept, "Accept-Encoding": s.encodings} {
+		if value != "" {
+			request.Header.Set(field, value)
+		}
 	}
-	request, err := http.NewRequest(http.MethodGet, origin+target, nil)
-	if err != nil {
-		return "", nil, err
-	}
-	request.Header = sent
 	response, err := client.RoundTrip(request)
 	if err != nil {
 		return "", nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	withoutOrigin := strings.ReplaceAll(string(body), origin, "")
-	answer = response.Status + "\n" + strings.ReplaceAll(withoutOrigin, target, "")
-	return answer, response.Header, err
+	text := strings.ReplaceAll(string(body), origin, "")
+	return response.Status + "\n" + strings.ReplaceAll(text, target, ""), response.Header, err
 }

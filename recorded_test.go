@@ -1,8 +1,11 @@
 package notfound
 
 import (
+	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +14,43 @@ import (
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
+
+// TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,
+// and to a program. Each passes as it is, but for Vary, or the page takes its place. The document has their number.
+func TestRecorded404s(t *testing.T) {
+	t.Parallel()
+	number := strconv.Itoa(len(testcaddy.Recordings()))
+	wantItems(t, "docs/applications.md", readFile(t, "docs/applications.md"), `\[(\d+) of their 404s\]`, number)
+
+	h := provision(t, &Handler{})
+	for _, rec := range testcaddy.Recordings() {
+		replay := func(w http.ResponseWriter, _ *http.Request) error {
+			rec.Replay(w)
+			return nil
+		}
+		for client, header := range map[string]http.Header{
+			"recorded": rec.Request,
+			"browser":  {"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}},
+			"program":  {"Accept": {"*/*"}},
+		} {
+			r := httptest.NewRequest(rec.Method, rec.Target, nil)
+			r.Header = header
+			theirs := answer(t, replay, r)
+			got := answer(t, inside(h, replay), r)
+			theirs.Header.Del("Vary")
+			got.Header.Del("Vary")
+
+			hasTheirHeader := reflect.DeepEqual(got.Header, theirs.Header)
+			isTheirs := hasTheirHeader && got.Content == theirs.Content
+			isPage := got.Header.Get("Content-Location") == "" // which every recording has
+			passes := slices.Contains(rec.PassesTo, client)
+			if isTheirs != passes || isPage == passes {
+				t.Errorf("%s, %s, %s %s:", rec.Application, rec.Client, rec.Method, rec.Target)
+				t.Errorf("to %s, got %v\n%.200s\nwant it to pass: %v", client, got.Header, got.Content, passes)
+			}
+		}
+	}
+}
 
 // TestRecordedClients asks as real clients do, and as every part of a page does in real browsers. For an unanswered
 // address, each gets the page in one format. An application's 404 passes, or the same page takes its place.
