@@ -59,13 +59,4 @@ func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcom
 }
 
 // outcomeOf returns what a page counts as.
-func outcomeOf(cause judge.Cause) report.Outcome {
-	switch cause {
-	case judge.Unanswered:
-		return report.OutcomeUnanswered
-	case judge.Error:
-		return report.OutcomeError
-	default:
-		return report.OutcomeResponse
-	}
-}
+func outcomeOf(cause judge.Cause) report.Outcome { return report.Outcome(cause - judge.Unanswered) }

@@ -288,18 +288,30 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 	}
 }
 
+// TestCausesAreTheFirstOutcomes holds the two lists together.
+func TestCausesAreTheFirstOutcomes(t *testing.T) {
+	if judge.NumCauses != int(report.OutcomePassed) {
+		t.Errorf("got %d causes, and %d outcomes of pages", judge.NumCauses, report.OutcomePassed)
+	}
+	for cause := judge.NoCause + 1; int(cause) <= judge.NumCauses; cause++ {
+		if got := outcomeOf(cause).String(); got != cause.String() {
+			t.Errorf("the cause %s counts as %s", cause, got)
+		}
+	}
+}
+
 // TestPageThatTakesTheirPlaceVaries has a page in place of a response that other clients get, and pages that everybody
 // gets.
 func TestPageThatTakesTheirPlaceVaries(t *testing.T) {
 	t.Parallel()
-	const byVaryByClient = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
+	const byClient = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
 	for name, tt := range map[string]struct {
 		replace string
 		next    caddyhttp.HandlerFunc
 		want    string
 	}{
-		"pages":           {replace: judge.Pages, next: theirPage, want: byVaryByClient},
-		"browsers":        {replace: judge.Browsers, next: theirPage, want: byVaryByClient},
+		"pages":           {replace: judge.Pages, next: theirPage, want: byClient},
+		"browsers":        {replace: judge.Browsers, next: theirPage, want: byClient},
 		"all":             {replace: judge.All, next: theirPage, want: "Accept"},
 		"nothing answers": {next: testcaddy.EndOfChain, want: "Accept"},
 		"an error":        {next: script(stepMissing), want: "Accept"},

@@ -55,80 +55,48 @@ func init() {
 // Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is
 // empty. Where a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no
 // browser`, `replace none` or `dry_run`. The last one is also for an unanswered request or an error in a dry run.
+//
+// docs/options.md has more about each option.
 type Handler struct {
-	// The message on the page: one line of text, which follows `HTTP ERROR 404` in the heading. Placeholders are
-	// supported; if those of a request leave it blank, it is the default. Not together with ContextPath. Default:
-	// `No endpoint`, the method, and the missing page of ContextPath.
+	// The message on the page is this line of text. Default: `No endpoint <METHOD> <context_path>/missing.html.`
 	Message string `json:"message,omitempty"`
 
-	// The path of the application that the page speaks for, for example `/app`: the message names `/app/missing.html`,
-	// whatever path was requested. A trailing slash is dropped. Placeholders are supported. Default: the root context.
+	// The default message names this path of the application. Default: empty, the root context.
 	ContextPath string `json:"context_path,omitempty"`
 
-	// The http or https URL that the address on the page begins with, for example `https://www.example.com`. It may have
-	// a path, but no user, query or fragment; a trailing slash is dropped. Placeholders are supported. Default: the
-	// scheme and the host that the client addressed, or, from one of the server's trusted proxies, those in
-	// X-Forwarded-Proto and X-Forwarded-Host.
+	// The address on the page begins with this http or https URL. Default: the scheme and host that the client addressed.
 	BaseURL string `json:"base_url,omitempty"`
 
-	// The address on the page where another proxy asks for the page under an address of its own, for example
-	// `{http.request.header.X-Original-URI}`: an http or https URL, or a path with its query, which follows BaseURL or
-	// the origin that the client addressed. Placeholders are supported, and expanded before the next handler runs. A
-	// fragment and user information are cut from an expanded value, and refused in one without placeholders. If the
-	// value expands to anything else, it is the default. Any client can set such a header field, so match the proxies,
-	// for example with `remote_ip`. Default: what the client asked for.
+	// This URL or path is the address on the page, for another proxy that asks for the page under an address of its own.
+	// Default: what the client asked for.
 	URI string `json:"uri,omitempty"`
 
-	// The last line of the page. Placeholders are supported. Default: `Powered by Caddy` and Caddy's version.
+	// The last line of the page is this line of text. Default: `Powered by Caddy <version>`.
 	Footer string `json:"footer,omitempty"`
 
-	// The representations on offer: `text`, `html`, `markdown`, `json`, `problem` (RFC 9457) and `xml`. The first one is
-	// for a client that accepts several equally, or none. Default: all six, in this order.
+	// These representations are offered, the first one to a client that accepts none of them. Default: `text html markdown
+	// json problem xml`.
 	Formats []string `json:"formats,omitempty"`
 
-	// Which 404 responses of the next handlers the page replaces. `pages`: those without a body, without a
-	// Content-Type, or with HTML, XHTML or plain text, because people look at them; JSON, images and the like pass, and
-	// so does everything of gRPC, and whatever a script fetched (`Sec-Fetch-Mode: cors` or `same-origin`, with
-	// `Sec-Fetch-Dest: empty` or no such field, and without `Upgrade-Insecure-Requests: 1`). A body that begins with
-	// `{` passes as JSON, whatever its type, unless the client opens a page, that is, names text/html in Accept, or
-	// sends `Sec-Fetch-Mode: navigate` or `Upgrade-Insecure-Requests: 1`. `browsers`: the same, but only for clients
-	// that open a page. `all`: every one. `none`: none. Unanswered requests and 404 errors get the page in every mode.
+	// These 404 responses are replaced: what people look at (`pages`), that for `browsers` alone, `all` or `none`.
 	// Default: `pages`.
 	Replace string `json:"replace,omitempty"`
 
-	// Matchers of 404 responses that are never replaced: one match is enough. They match header fields, for example one
-	// that marks an application's designed pages. They take no placeholders. Default: none.
+	// A 404 response that matches is never replaced. Default: none.
 	Keep []caddyhttp.ResponseMatcher `json:"keep,omitempty"`
 
-	// The files of your own pages, in a row for each format: the first that can be sent is the page, and after the last
-	// comes the built-in page. A file has at most 1 MiB. A path may have placeholders. `{env.*}` and `{system.*}` are
-	// expanded when the config loads; `{file.*}`, `{time.*}` and `{http.matchers.file.*}` are refused.
-	//
-	// A file whose path has other placeholders, as in `{http.vars.root}/404.html`, is a site's own. It is opened for each
-	// page, after the next handlers, and sent as it is, even if it has `{{`. That it does not exist is no mistake. No such
-	// path begins with what a client or an upstream sends, as in `{http.request.*}`.
-	//
-	// Any other file is kept, and read again within a second of a change. Handlers share it. It is in UTF-8 and valid
-	// in its format. A file without `{{` is the page. Any other is a Go html/template for `html`, and a text/template
-	// for every other format. The data are `.Heading`, `.URI`, `.Status`, `.Message` and `.Footer`, and `{{.Placeholder
-	// "http.request.uuid"}}` (`$.Placeholder` within `with` and `range`) is the value of a Caddy placeholder. The texts
-	// are escaped: put them into a string of JSON, into the text or an attribute of XML, into Markdown, or into a line.
-	// If a changed file cannot be used, its last good page stays. A mistake is logged, and never stops a start or a
-	// reload. If a page that a template makes is not valid in its format, the next file of the row is sent. Default: the
-	// built-in page of each format.
+	// The first of these files of your own that can be sent is the page in one format, by default `html`. A path may have
+	// placeholders. Default: the built-in page.
 	Template map[string][]string `json:"template,omitempty"`
 
-	// Whether to count this handler's 404s in the report of missing addresses, which Caddy's admin API serves at
-	// `/not_found/report` and `caddy not-found report` prints. It is kept in memory, across config reloads, with at most
-	// 1,000 addresses (host and path) for each kind of link: own, other and none. Default: false.
+	// The report counts the 404s of this handler. Default: off.
 	Report bool `json:"report,omitempty"`
 
-	// Whether to change nothing, and only count in the report what the page would be for, by this handler's Replace and
-	// Keep. It includes Report. Default: false.
+	// Nothing changes, and the report counts what the page would be for. Default: off.
 	DryRun bool `json:"dry_run,omitempty"`
 
-	// A handler with a group only calls the next one while another of its group is already running. The Caddyfile
-	// gives the directives of a block the same group, so the first that matches takes effect. Default: none.
+	// A handler only calls the next one while another of its group is already running. The Caddyfile gives the directives
+	// of a block the same group, so the first that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
 	maker           *page.Maker

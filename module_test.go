@@ -171,6 +171,7 @@ func TestListsOfOptions(t *testing.T) {
 
 	readme := between(t, "README.md", "\n## Options\n", "\n## ")
 	readme = strings.ReplaceAll(readme, `\|`, "|")
+	wantGodoc(t, readme)
 	var options []string
 	for line := range strings.Lines(syntax) {
 		words := strings.Fields(line)[1:]
@@ -207,14 +208,30 @@ func TestListsOfOptions(t *testing.T) {
 	}
 	provision(t, h)
 
-	godoc := between(t, "module.go", "// Which 404 responses of the next handlers", "Replace string")
-	wantItems(t, "module.go", godoc, quoted+": ", modes...)
-	wantItems(t, "module.go", godoc, "Default: "+quoted, judge.Pages)
+}
+
+// wantGodoc checks that the documentation of each field says what the README's table says of the option.
+func wantGodoc(t *testing.T, readme string) {
+	t.Helper()
+	source := readFile(t, "module.go")
+	link := regexp.MustCompile(`\[(.+?)\]\(.+?\)`)
+	row := regexp.MustCompile("(?m)^\\| `(\\w+).*?` \\| (.+) \\| (.+) \\|$")
+	for _, cells := range row.FindAllStringSubmatch(readme, -1) {
+		option, byDefault, meaning := cells[1], cells[2], link.ReplaceAllString(cells[3], "$1")
+		want := meaning + " Default: " + strings.TrimSuffix(byDefault+".", ".`.")
+		field := regexp.MustCompile("((?:\t//.*\n)+)\t\\w+ +\\S+ +`json:\"" + option + ",")
+		found := field.FindStringSubmatch(source)
+		if found == nil {
+			t.Fatalf("module.go has no documentation of %s", option)
+		}
+		got := strings.Join(strings.Fields(strings.ReplaceAll(found[1], "\t//", "")), " ")
+		if strings.TrimSuffix(got, ".`") != want {
+			t.Errorf("%s: the README says\n%s\nand module.go says\n%s", option, want, got)
+		}
+	}
 }
 
 func TestListsOfFormats(t *testing.T) {
-	godoc := between(t, "module.go", "// The representations on offer: ", "Formats []string")
-	wantItems(t, "module.go", godoc, quoted, represent.FormatNames()...)
 	table := between(t, "docs/representations.md", "\n## Formats\n", "\n## ")
 	wantItems(t, "docs/representations.md", table, firstColumn, represent.FormatNames()...)
 

@@ -2,7 +2,9 @@
 package accept
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -190,26 +192,15 @@ func parseMediaRange(member string) (r mediaRange, ok bool) {
 	return r, true
 }
 
-// parseQuality parses a weight (RFC 9110, section 12.4.2), in thousandths; further digits count for nothing. The zero
-// before the dot may be missing, as Java's HttpURLConnection leaves it out. strconv.ParseFloat grows the stack, which
-// costs 7 % of the time of a page over HTTP/2.
+// parseQuality parses a weight (RFC 9110, section 12.4.2), in thousandths. The zero before the dot may be missing, as
+// Java's HttpURLConnection leaves it out.
 func parseQuality(s string) (thousandths int32, ok bool) {
-	whole, fraction, _ := strings.Cut(s, ".")
-	if whole != "0" && whole != "1" && (whole != "" || fraction == "") {
+	quality, err := strconv.ParseFloat(s, 64)
+	isWeight := err == nil && 0 <= quality && quality <= 1
+	if !isWeight { // such as NaN
 		return 0, false
 	}
-	if whole == "1" {
-		thousandths = 1000
-	}
-	unit := int32(100)
-	for _, digit := range []byte(fraction) {
-		if digit < '0' || digit > '9' {
-			return 0, false
-		}
-		thousandths += int32(digit-'0') * unit
-		unit /= 10
-	}
-	return thousandths, thousandths <= 1000
+	return int32(math.Round(1000 * quality)), true
 }
 
 // cutUnquoted cuts s around the first separator that is not in a quoted string, and trims what is before it (RFC 9110,

@@ -16,8 +16,9 @@ var pages = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help:      "Number of 404 pages written, by cause and by the kind of link that led to the address.",
 }, []string{"cause", "link"})
 
-var pagesBy = func() (counters [NumCauses][NumLinks]prometheus.Counter) {
-	for cause := range NumCauses {
+// pagesBy has the outcomes that are the cause of a page: those before OutcomePassed.
+var pagesBy = func() (counters [OutcomePassed][NumLinks]prometheus.Counter) {
+	for cause := range OutcomePassed {
 		for link := range NumLinks {
 			counters[cause][link] = pages.WithLabelValues(cause.String(), link.String())
 		}

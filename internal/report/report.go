@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Outcome is what a request for a missing address counts as: the first three are the cause of a page.
+// Outcome is what a request for a missing address counts as.
 type Outcome uint8
 
+// The first outcomes are the causes of a page, in the order of package judge.
 const (
 	OutcomeUnanswered  Outcome = iota // no handler answered
 	OutcomeError                      // a handler returned an error with status 404
@@ -20,8 +21,6 @@ const (
 	OutcomePassed                     // a 404 response passed
 	OutcomeReplaceable                // a 404 response that passed only because of dry_run or `replace none`
 	NumOutcomes
-
-	NumCauses = OutcomePassed
 )
 
 var outcomeNames = [NumOutcomes]string{"unanswered", "error", "response", "passed", "replaceable"}
