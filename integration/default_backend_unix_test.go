@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,4 +110,28 @@ func dial(t *testing.T, addr, begins string) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+const nobody = 65534
+
+// unprivileged has a caddy command run as a user that is not root.
+func unprivileged(cmd *exec.Cmd) *exec.Cmd {
+	if os.Getuid() == 0 {
+		cmd.Path = "/proc/self/exe" // the program itself is in a folder of root's
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
+		}
+	}
+	return cmd
+}
+
+// shortDir returns a new folder, whose path is short enough for that of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }

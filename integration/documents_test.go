@@ -156,18 +156,6 @@ func TestExamplesNameVersions(t *testing.T) {
 	}
 }
 
-// TestComposeExampleComesBackAfterAReboot finds a restart policy in every service. Docker starts no other service
-// again.
-func TestComposeExampleComesBackAfterAReboot(t *testing.T) {
-	_, services, _ := strings.Cut(readFile(t, "../examples/docker/compose.yaml"), "\nservices:\n")
-	services, _, _ = strings.Cut(services, "\nnetworks:\n")
-	names := regexp.MustCompile(`(?m)^  \w+:$`).FindAllString(services, -1)
-	policies := strings.Count(services, "\n    restart: unless-stopped")
-	if len(names) == 0 || policies != len(names) {
-		t.Errorf("the services are %q, but %d of them have restart: unless-stopped", names, policies)
-	}
-}
-
 // exampleFiles returns the paths of the examples' files.
 func exampleFiles(t *testing.T) []string {
 	t.Helper()
