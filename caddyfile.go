@@ -111,6 +111,7 @@ type block struct {
 //	    replace      pages|browsers|all|none
 //	    keep         <response matcher>
 //	    template     [<format>] <file...>
+//	    precompressed [<encoding...>]
 //	    report
 //	    dry_run
 //	}
@@ -182,19 +183,23 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns the paths of the
-// files that it has read, and those that only a request names.
-func checkTemplate(args []string) (read, ofRequests []string, err error) {
+// defaultEncodings are those of compressed files, in the order of file_server.
+var defaultEncodings = []string{"br", "zstd", "gzip"}
+
+// checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns how many files it has
+// read, and what else a user should know.
+func checkTemplate(args []string) (read int, notes []string, err error) {
 	h := &Handler{logger: zap.NewNop()} // the mistakes are returned
 	if err := h.addTemplate(expandShorthands(args)); err != nil {
-		return nil, nil, fmt.Errorf("the command %w", err)
+		return 0, nil, fmt.Errorf("the command %w", err)
 	}
 	if err := h.check(true); err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
+	h.Precompressed = defaultEncodings
 	representations, err := h.newRepresentations()
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	return representations.Check()
 }
@@ -231,6 +236,12 @@ func (h *Handler) setOption(name string, d *caddyfile.Dispenser) error {
 		h.Formats = args
 		if len(args) == 0 {
 			return fmt.Errorf("needs at least one of %s", strings.Join(represent.FormatNames(), ", "))
+		}
+		return nil
+	case "precompressed":
+		h.Precompressed = args
+		if len(args) == 0 {
+			h.Precompressed = slices.Clone(defaultEncodings)
 		}
 		return nil
 	case "report":

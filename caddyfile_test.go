@@ -182,6 +182,14 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 			want:   `formats: unknown format "yaml"; the formats are text, `,
 		},
 		{
+			config: `{"precompressed":["br","br"],"template":{"html":["404.html"]}}`,
+			want:   "precompressed: br is given twice; give each encoding once",
+		},
+		{
+			config: `{"precompressed":["br"]}`,
+			want:   "precompressed: the built-in page has no compressed files; add a template, or leave this out",
+		},
+		{
 			config: `{"replace":"some"}`,
 			want:   `replace: unknown mode "some"; the modes are pages, browsers, all, none`,
 		},

@@ -3,6 +3,7 @@ package notfound
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -61,6 +62,8 @@ type exchange struct {
 	writer  response.Writer
 	site    represent.SiteHeader // on entry
 	referer string               // on entry, for the metric and the report
+
+	acceptEncoding string // on entry, if there are sidecars
 }
 
 // enter begins an exchange. It returns false if a handler of the same group is already running.
@@ -70,6 +73,9 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	x.referer = r.Header.Get("Referer")
 	if h.URI != "" { // before a rewrite changes the query that it may come in
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
+	}
+	if len(h.Precompressed) > 0 {
+		x.acceptEncoding = strings.Join(r.Header["Accept-Encoding"], ",")
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Rules = &x.judge
@@ -132,11 +138,15 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	asked := x.request.Asked()
 	p := h.maker.Make(&asked, x.request.Replacer)
 	x.countPage(cause, &asked, p.URI)
-	rep := h.representations.Represent(&p, x.request.Replacer, x.request.Accept)
+	client := represent.Accepted{Accept: x.request.Accept, AcceptEncoding: x.acceptEncoding}
+	rep := h.representations.Represent(&p, x.request.Replacer, client)
 	defer rep.Free()
 	vary := "Accept" // also with one format: nosniff depends on it
 	if x.judge.VariesByClient(cause) {
 		vary = request.VaryByClient
+	}
+	if rep.MayBeEncoded {
+		vary += ", Accept-Encoding"
 	}
 
 	var site *represent.SiteHeader // what the site had set before a response that is replaced; nil: there is none

@@ -30,6 +30,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
@@ -89,6 +90,10 @@ type Handler struct {
 	// placeholders. Default: the built-in page.
 	Template map[string][]string `json:"template,omitempty"`
 
+	// In place of a file that is sent as it is, a client that accepts one of these encodings gets the compressed file that a
+	// build has put beside it. Default: off.
+	Precompressed []string `json:"precompressed,omitempty"`
+
 	// The report counts the 404s of this handler. Default: off.
 	Report bool `json:"report,omitempty"`
 
@@ -118,7 +123,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // optionNames are the names of the options, in the order of their fields. The Caddyfile sets the group by itself.
 var optionNames = []string{
 	"message", "context_path", "base_url", "uri", "footer",
-	"formats", "replace", "keep", "template", "report", "dry_run",
+	"formats", "replace", "keep", "template", "precompressed", "report", "dry_run",
 }
 
 // valueOption is an option that takes one value.
@@ -187,12 +192,34 @@ var serverLine = sync.OnceValue(func() string {
 
 // newRepresentations returns the representations of the pages, and reads the files of pages.
 func (h *Handler) newRepresentations() (*represent.Formats, error) {
+	sidecars, err := h.sidecars()
+	if err != nil {
+		return nil, err
+	}
 	return represent.New(represent.Options{
 		Formats:   h.Formats,
 		Templates: h.Template,
+		Sidecars:  sidecars,
 		Logger:    h.logger,
 		Trial:     represent.Trial{Sample: sample, FullName: fullName},
 	})
+}
+
+// sidecars returns the kinds of compressed files, which Caddy's modules for file_server name.
+func (h *Handler) sidecars() (sidecars []represent.Sidecar, err error) {
+	for i, encoding := range h.Precompressed {
+		if slices.Contains(h.Precompressed[:i], encoding) {
+			return nil, fmt.Errorf("precompressed: %s is given twice; give each encoding once", encoding)
+		}
+		info, err := caddy.GetModule("http.precompressed." + encoding)
+		if err != nil {
+			return nil, fmt.Errorf("precompressed: unknown encoding %q; write br, zstd or gzip", encoding)
+		}
+		if module, ok := info.New().(encode.Precompressed); ok {
+			sidecars = append(sidecars, represent.Sidecar{Encoding: module.AcceptEncoding(), Suffix: module.Suffix()})
+		}
+	}
+	return sidecars, nil
 }
 
 // texts returns the values that may have placeholders.
@@ -229,16 +256,25 @@ func (h *Handler) check(isLoading bool) error {
 	if err := represent.CheckTemplates(h.Template, h.Formats); err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
-	if isLoading {
-		for _, row := range h.Template {
-			for _, path := range row {
-				if err := checkShorthands(path); err != nil {
-					return fmt.Errorf("template: %w", err)
-				}
+	for _, row := range h.Template {
+		for _, path := range row {
+			if len(h.Precompressed) > 0 && strings.HasSuffix(path, "}") {
+				return fmt.Errorf("precompressed: %q ends in a placeholder, and with .br behind it may be another's page; "+
+					"end it in a name, as in {http.vars.root}/404.html", path)
+			}
+			if !isLoading {
+				continue
+			}
+			if err := checkShorthands(path); err != nil {
+				return fmt.Errorf("template: %w", err)
 			}
 		}
 	}
-	return nil
+	if isLoading && len(h.Precompressed) > 0 && len(h.Template) == 0 {
+		return errors.New("precompressed: the built-in page has no compressed files; add a template, or leave this out")
+	}
+	_, err := h.sidecars()
+	return err
 }
 
 // check checks a value.

@@ -83,6 +83,24 @@ var recipes = []recipe{
 		},
 	},
 	{
+		of: "docs/options.md: precompressed",
+		files: map[string]string{
+			"/srv/www/404.html":    "the page",
+			"/srv/www/404.html.br": "compressed",
+		},
+		visits: []visit{
+			{address: "www.example.com/x", client: browser, want: missing("text/html", "the page")},
+			{
+				address: "www.example.com/x",
+				client:  browser,
+				fields:  []string{"Accept-Encoding: gzip, br"},
+				want:    missing("text/html", "compressed", "Content-Encoding: br"),
+			},
+			{address: "www.example.com/404.html.br", client: browser, want: missing("text/html", "the page")},
+			{address: "www.example.com/x", want: page()},
+		},
+	},
+	{
 		of: "docs/options.md: Several directives",
 		visits: []visit{
 			{

@@ -156,9 +156,9 @@ http://b.test:0 {
 	}
 }
 
-// TestPageIsCompressedInsideEncode uses the line of docs/limits.md.
+// TestPageIsCompressedInsideEncode uses the line of docs/order.md.
 func TestPageIsCompressedInsideEncode(t *testing.T) {
-	s := startSite(t, "encode {\nminimum_length 1\n}\nnot_found", "order not_found after encode")
+	s := startSite(t, "encode {\nminimum_length 1\n}\nnot_found", "order encode before not_found")
 	page := s.Get(t, "http://a.test/x", "Accept-Encoding: gzip")
 	page.WantHeader(t, "Content-Encoding", "gzip")
 }

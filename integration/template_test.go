@@ -3,7 +3,10 @@ package integration
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -87,4 +90,52 @@ func TestPagesOfSites(t *testing.T) {
 	writeFile(t, dir+"/404.html", "")
 	s.Reload(t, config("dry_run"))
 	s.Get(t, "http://a.test/response").Want(t, http.StatusNotFound, "theirs")
+}
+
+// TestPrecompressedPage sends the sidecar of a page for each cause. HEAD has its header, which holds against a deferred
+// header. An encode around not_found sends it as it is. What a handler makes of Accept-Encoding meanwhile does not count.
+func TestPrecompressedPage(t *testing.T) {
+	dir := t.TempDir()
+	page := strings.Repeat("<p>There is nothing here.", 100)
+	writeFile(t, dir+"/404.html", page)
+	writeFile(t, dir+"/404.html.br", "br")
+	within := testcaddy.Directive(t, func(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+		r.Header.Set("Accept-Encoding", "zstd")
+		return next.ServeHTTP(w, r)
+	})
+	for _, template := range []string{"{vars.root}/404.html", testcaddy.Quote(dir + "/404.html")} {
+		s := startSite(t, `
+		root `+testcaddy.Quote(dir)+`
+		header >Content-Encoding zstd
+		header >Vary Origin
+		route {
+			encode /encode/* gzip
+			not_found {
+				template `+template+`
+				precompressed
+			}
+			`+within+`
+			error /error 404
+			respond /response "theirs" 404
+		}`)
+		for path, vary := range map[string]string{
+			"/unanswered": "Origin, Accept, Accept-Encoding",
+			"/error":      "Origin, Accept, Accept-Encoding",
+			"/response":   "Origin, Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests, Accept-Encoding",
+		} {
+			for method, content := range map[string]string{"GET": "br", "HEAD": ""} {
+				res := s.Do(t, method, "http://a.test"+path, "Accept: text/html", "Accept-Encoding: gzip, br")
+				res.Want(t, http.StatusNotFound, content)
+				res.WantHeader(t, "Content-Encoding", "br")
+				res.WantHeader(t, "Content-Length", "2")
+				res.WantHeader(t, "Vary", vary)
+			}
+		}
+		plain := s.Get(t, "http://a.test/x", "Accept: text/html", "Accept-Encoding: gzip")
+		plain.Want(t, http.StatusNotFound, page)
+		plain.WantHeader(t, "Content-Encoding", "")
+		plain.WantHeader(t, "Vary", "Origin, Accept, Accept-Encoding")
+		s.Get(t, "http://a.test/x", "Accept-Encoding: br").WantHeader(t, "Vary", "Origin, Accept") // the built-in page
+		s.Get(t, "http://a.test/encode/x", "Accept: text/html", "Accept-Encoding: br, gzip").Want(t, http.StatusNotFound, "br")
+	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/caddy-notfound/notfound/internal/represent"
 )
 
-// CheckTemplate checks the files of a template, perhaps after its format. It returns the paths of the files that it has
-// read, and those that only a request names.
-type CheckTemplate func(args []string) (read, ofRequests []string, err error)
+// CheckTemplate checks the files of a template, perhaps after its format. It returns how many files it has read, and what
+// else a user should know.
+type CheckTemplate func(args []string) (read int, notes []string, err error)
 
 // Register registers the command, which alone prints its help.
 func Register(check CheckTemplate) {
@@ -59,14 +59,14 @@ func checkCommand(check CheckTemplate) *cobra.Command {
 		Example: "caddy not-found check-template 404.html",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			read, ofRequests, err := check(args)
-			for _, path := range ofRequests {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: only a request names this file, which is sent as it is\n", path)
+			read, notes, err := check(args)
+			for _, note := range notes {
+				fmt.Fprintln(cmd.OutOrStdout(), note)
 			}
 			if err != nil {
 				return err
 			}
-			if len(read) == 0 {
+			if read == 0 {
 				return errors.New("there is no file to check")
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "Valid template")

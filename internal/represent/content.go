@@ -18,6 +18,9 @@ type content struct {
 	buffer *bytes.Buffer // that the text is in; nil: the text is shared
 }
 
+// contentOfText returns the content of a text that pages share.
+func contentOfText(text []byte) content { return content{size: int64(len(text)), text: text} }
+
 // maxBuffered is the size of a file, in bytes, that leaves in one write with its header. A longer one is not copied to
 // memory.
 const maxBuffered = 64 << 10

@@ -13,8 +13,11 @@ import (
 
 // Representation is a page as it is sent.
 type Representation struct {
-	Format      string // its name
+	Format       string // its name
+	MayBeEncoded bool   // by Accept-Encoding, for this client or for another
+
 	contentType string
+	encoding    string // empty: none
 	content     content
 	policy      string // the Content-Security-Policy that it needs; empty: none
 	hasPolicy   bool   // the header has it, and none of the site's
@@ -130,6 +133,9 @@ func (r *Representation) SetHeader(header http.Header, vary string, site *SiteHe
 
 	set("Content-Type", r.contentType)
 	set("Content-Length", strconv.FormatInt(r.content.size, 10))
+	if r.encoding != "" {
+		set("Content-Encoding", r.encoding)
+	}
 	if !r.isForStyle {
 		set("X-Content-Type-Options", "nosniff")
 	}

@@ -11,7 +11,7 @@ import (
 // setHeader makes a header that of an HTML page. Nil for the site means that the page replaces no response.
 func setHeader(t *testing.T, o Options, header http.Header, site *SiteHeader) {
 	t.Helper()
-	rep := newFormats(t, o).Represent(anyPage, placeholders(nil), "text/html")
+	rep := newFormats(t, o).Represent(anyPage, placeholders(nil), Accepted{Accept: "text/html"})
 	rep.SetHeader(header, "Accept", site)
 	rep.Free()
 }
@@ -180,7 +180,7 @@ func TestMissingStylesheetHasNoNosniff(t *testing.T) {
 		"*/*":                             "nosniff",
 	} {
 		for _, ofSite := range []string{"", "nosniff"} {
-			rep := formats.Represent(anyPage, nil, field)
+			rep := formats.Represent(anyPage, nil, Accepted{Accept: field})
 			header := http.Header{}
 			if ofSite != "" {
 				header.Set("X-Content-Type-Options", ofSite)

@@ -11,12 +11,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
 
 	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/page"
@@ -27,10 +29,14 @@ import (
 type Options struct {
 	Formats   []string
 	Templates map[string][]string
+	Sidecars  []Sidecar   // the preferred one first
 	Logger    *zap.Logger // says why a file cannot be sent
 
 	Trial // may be kept
 }
+
+// Sidecar is a kind of compressed file beside one that is sent as it is.
+type Sidecar struct{ Encoding, Suffix string }
 
 // CheckFormats refuses unknown formats and repeated ones.
 func CheckFormats(names []string) error {
@@ -64,6 +70,7 @@ type Formats struct {
 	offered         []*format
 	offers          accept.Offers // of offered
 	rows            []row         // one for each format that has files
+	sidecars        []Sidecar
 	mistakesOfSites userfile.OnceAMinute
 	logger          *zap.Logger
 }
@@ -83,14 +90,15 @@ func New(o Options) (*Formats, error) {
 		return nil, fmt.Errorf("formats: %w", err)
 	}
 	all := &Formats{
-		offered: formats,
-		offers:  offersOf(formats),
-		logger:  o.Logger,
+		offered:  formats,
+		offers:   offersOf(formats),
+		sidecars: o.Sidecars,
+		logger:   o.Logger,
 	}
 	for _, format := range formats {
 		row := row{format: format}
 		for _, path := range o.Templates[format.name] {
-			f, err := userfile.Take(path, ofKeptFiles(format, &o.Trial), &all.mistakesOfSites, o.Logger)
+			f, err := userfile.Take(path, ofKeptFiles(format, &o), &all.mistakesOfSites, o.Logger)
 			if err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
@@ -103,20 +111,19 @@ func New(o Options) (*Formats, error) {
 	return all, nil
 }
 
-// Check returns the paths of the kept files, those of the sites' own files, and the mistakes.
-func (all *Formats) Check() (kept, ofSites []string, mistakes error) {
+// Check says why kept files cannot be used, and what else a user should know. It returns how many it has read.
+func (all *Formats) Check() (read int, notes []string, mistakes error) {
 	for _, row := range all.rows {
 		for _, f := range row.files {
-			path, isOfSite, mistake := f.Check()
-			if isOfSite {
-				ofSites = append(ofSites, path)
-			} else {
-				kept = append(kept, path)
+			isRead, ofFile, mistake := f.Check()
+			if isRead {
+				read++
 			}
+			notes = append(notes, ofFile...)
 			mistakes = errors.Join(mistakes, mistake)
 		}
 	}
-	return kept, ofSites, mistakes
+	return read, notes, mistakes
 }
 
 // ShowsRequestID reports whether a template names [RequestID].
@@ -131,18 +138,20 @@ func (all *Formats) ShowsRequestID() bool {
 	return false
 }
 
-// Represent renders a page in the representation that an Accept field asks for: the first file of the row that can be
-// sent, or the built-in page. The caller frees it.
-func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, field string) Representation {
-	format := all.offered[all.offers.Choose(field)]
+// Accepted has the header fields that say what a client accepts.
+type Accepted struct{ Accept, AcceptEncoding string }
+
+// Represent renders a page in the representation that a client asks for: the first file of the row that can be sent, or
+// the built-in page. The caller frees it.
+func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, client Accepted) Representation {
+	format := all.offered[all.offers.Choose(client.Accept)]
 	r := Representation{
 		Format:      format.name,
 		contentType: format.contentType,
-		isForStyle:  accept.Names(field, "text/css") && !accept.Names(field, "text/html"),
+		isForStyle:  accept.Names(client.Accept, "text/css") && !accept.Names(client.Accept, "text/html"),
 	}
 	for _, f := range all.filesFor(format) {
-		var ok bool
-		if r.content, ok = all.contentOf(f, format, pg, placeholders); ok {
+		if all.useFile(f, &r, format, pg, placeholders, client.AcceptEncoding) {
 			return r
 		}
 	}
@@ -163,22 +172,50 @@ func (all *Formats) filesFor(format *format) []*userfile.File {
 	return nil
 }
 
-// contentOf returns the content of a page that one of the user's files is, or is not ok if the file cannot be sent.
-func (all *Formats) contentOf(f *userfile.File, format *format, pg *page.Page, placeholders *caddy.Replacer) (
-	c content, ok bool,
-) {
+// useFile makes one of the user's files the content of a representation. It reports whether the file can be sent.
+func (all *Formats) useFile(
+	f *userfile.File, r *Representation, format *format, pg *page.Page, placeholders *caddy.Replacer, acceptEncoding string,
+) bool {
 	opened, ok := f.Open(placeholders, all.logger)
 	if !ok {
-		return content{}, false
+		return false
+	}
+	kept, _ := opened.Page.(*userPage)
+	isTemplate := kept != nil && kept.literal == nil
+	r.MayBeEncoded = len(all.sidecars) > 0 && !isTemplate
+	r.encoding = ""
+	if r.MayBeEncoded {
+		r.encoding = all.useSidecar(&opened, acceptEncoding)
 	}
 	var err error
-	if kept, isKept := opened.Page.(*userPage); isKept {
-		c, err = kept.content(format, pg, placeholders)
-	} else {
-		c, err = contentOfFile(opened.File, opened.Size)
+	switch {
+	case opened.File != nil:
+		r.content, err = contentOfFile(opened.File, opened.Size)
+	case r.encoding != "":
+		r.content = contentOfText(opened.Text)
+	default:
+		r.content, err = kept.content(format, pg, placeholders)
 	}
 	if err != nil {
+		r.MayBeEncoded = false
 		f.LogMistake(opened.Path, err, all.logger)
 	}
-	return c, err == nil
+	return err == nil
+}
+
+// useSidecar puts the first sidecar that a client accepts in the place of a file, and returns its encoding, as
+// file_server does. It is empty if there is none.
+func (all *Formats) useSidecar(opened *userfile.Opened, acceptEncoding string) (encoding string) {
+	r := http.Request{Header: http.Header{"Accept-Encoding": {acceptEncoding}}}
+	var order []string
+	for _, s := range all.sidecars {
+		order = append(order, s.Encoding)
+	}
+	for _, accepted := range encode.AcceptedEncodings(&r, order) {
+		i := slices.Index(order, accepted)
+		if i >= 0 && opened.UseSidecar(all.sidecars[i].Suffix, all.logger) {
+			return accepted
+		}
+	}
+	return ""
 }

@@ -102,7 +102,7 @@ func body(t testing.TB, formats *Formats, pg *page.Page, repl *caddy.Replacer, f
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := formats.Represent(pg, repl, f.offer.Types[0])
+	rep := formats.Represent(pg, repl, Accepted{Accept: f.offer.Types[0]})
 	defer rep.Free()
 	var b strings.Builder
 	_, err = rep.WriteTo(&b)
@@ -159,7 +159,7 @@ func TestDefaultPage(t *testing.T) {
 		"application/vnd.api+json": "json",
 		"application/atom+xml":     "xml",
 	} {
-		rep := formats.Represent(pg, nil, mediaType)
+		rep := formats.Represent(pg, nil, Accepted{Accept: mediaType})
 		if rep.Format != want {
 			t.Errorf("%s: got %s, want %s", mediaType, rep.Format, want)
 		}
@@ -234,7 +234,7 @@ func TestSitesTakeNoMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
 	askAll := func(hosts int) uint64 {
 		for i := range hosts {
-			rep := formats.Represent(anyPage, placeholders(values{host: strconv.Itoa(i)}), "text/html")
+			rep := formats.Represent(anyPage, placeholders(values{host: strconv.Itoa(i)}), Accepted{Accept: "text/html"})
 			rep.Free()
 		}
 		if open, _ := os.ReadDir("/proc/self/fd"); len(open) > 100 { // none, except on Linux
@@ -290,7 +290,7 @@ func TestLongFileIsStreamed(t *testing.T) {
 		root := newSites(t, map[string]string{"a.test": want})
 		formats := newFormats(t, Options{Templates: rows{"html": {ofSite(root)}}})
 		repl := placeholders(values{host: "a.test"})
-		rep := formats.Represent(anyPage, repl, "text/html")
+		rep := formats.Represent(anyPage, repl, Accepted{Accept: "text/html"})
 		if isStreamed := rep.content.file != nil; isStreamed != (size > maxBuffered) {
 			t.Errorf("%d bytes are streamed: %v", size, isStreamed)
 		}

@@ -37,13 +37,17 @@ type Trial struct {
 }
 
 // ofKeptFiles says what makes a page of a kept file.
-func ofKeptFiles(f *format, t *Trial) userfile.Format {
-	return userfile.Format{
+func ofKeptFiles(f *format, o *Options) userfile.Format {
+	kind := userfile.Format{
 		Name: f.name,
 		Parse: func(name string, text []byte) (any, error) {
-			return parse(f, name, text, t)
+			return parse(f, name, text, &o.Trial)
 		},
 	}
+	for _, s := range o.Sidecars {
+		kind.Suffixes = append(kind.Suffixes, s.Suffix)
+	}
+	return kind
 }
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
@@ -118,7 +122,7 @@ func (v *userPage) try(f *format, d *data) error {
 // content returns a page. What a template makes is validated, because it can also cut and compare what a client sends.
 func (v *userPage) content(f *format, pg *page.Page, placeholders *caddy.Replacer) (content, error) {
 	if v.literal != nil {
-		return content{size: int64(len(v.literal)), text: v.literal}, nil
+		return contentOfText(v.literal), nil
 	}
 	b := newBuffer()
 	err := v.execute(b, f, &data{Page: *pg, placeholders: placeholders})

@@ -23,7 +23,8 @@ import (
 
 // Format says what makes a page of a kept file.
 type Format struct {
-	Name string
+	Name     string
+	Suffixes []string // of sidecars; none: there are none
 
 	// Parse makes a page of the text of a file, whose name is without its folder, or says why the text is none.
 	Parse func(name string, text []byte) (page any, err error)
@@ -78,6 +79,12 @@ type Opened struct {
 	Page any      // the last good page of a kept file; nil: it is a site's own file
 	File *os.File // a site's own file
 	Size int64    // of File, in bytes
+
+	// Text is that of a kept file's sidecar, once it is in the place of Page.
+	Text []byte
+
+	info     fs.FileInfo        // of File
+	sidecars map[string]sidecar // of a kept file, by suffix
 }
 
 // Open opens the file for a request, after it has read a kept file again if that is due. If there is nothing to send,
@@ -85,16 +92,18 @@ type Opened struct {
 func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Opened, ok bool) {
 	if f.kept != nil {
 		f.kept.refresh(logger)
-		page := f.Page()
-		return Opened{Path: f.kept.path, Page: page}, page != nil // or its mistake is logged already
+		last := f.kept.last.Load()
+		opened = Opened{Path: f.kept.path, Page: last.page, sidecars: last.sidecars}
+		return opened, last.page != nil // or its mistake is logged already
 	}
 	path, err := expand(f.path, placeholders)
 	opened.Path = path
 	if err == nil {
-		opened.File, opened.Size, err = openRegular(path)
+		opened.File, opened.info, err = openRegular(path)
 	}
 	switch {
 	case err == nil:
+		opened.Size = opened.info.Size()
 		return opened, true
 	case isMissing(err): // no mistake of the site
 		if e := logger.Check(zapcore.DebugLevel, "a site has no such file"); e != nil {
@@ -115,15 +124,21 @@ func (f *File) LogMistake(path string, err error, logger *zap.Logger) {
 	}
 }
 
-// Check returns the path of a file, and says why a kept one cannot be used. A site's own file is not read.
-func (f *File) Check() (path string, isOfSite bool, mistake error) {
+// Check says why a kept file cannot be used, and what else a user should know. A site's own file is not read.
+func (f *File) Check() (isRead bool, notes []string, mistake error) {
 	if f.kept == nil {
-		return f.path, true, nil
+		return false, []string{f.path + ": only a request names this file, which is sent as it is"}, nil
 	}
-	if err := f.kept.last.Load().err; err != nil {
-		mistake = fmt.Errorf("%s: %w", f.kept.path, err)
+	last := f.kept.last.Load()
+	if last.err != nil {
+		return true, nil, fmt.Errorf("%s: %w", f.kept.path, last.err)
 	}
-	return f.kept.path, false, mistake
+	for suffix, s := range last.sidecars {
+		if s.err != nil && !isMissing(s.err) {
+			notes = append(notes, fmt.Sprintf("%s%s: it is not sent: %v", f.kept.path, suffix, s.err))
+		}
+	}
+	return true, notes, nil
 }
 
 // isMissing reports whether a site has no such file, or no file can have its name.
@@ -152,18 +167,18 @@ func (o *OnceAMinute) isDue() bool {
 // MaxSize is the size of a file, in bytes.
 const MaxSize = 1 << 20
 
-func readFile(name string) ([]byte, error) {
-	f, size, err := openRegular(name)
+func readFile(name string) (text []byte, info fs.FileInfo, err error) {
+	f, info, err := openRegular(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
-	text := make([]byte, size)
+	text = make([]byte, info.Size())
 	n, err := io.ReadFull(f, text)
 	if err == io.ErrUnexpectedEOF { // it was cut just now
 		err = nil
 	}
-	return text[:n], err
+	return text[:n], info, err
 }
 
 // ErrEmpty is the error of a file that could only be a blank page.
@@ -172,12 +187,12 @@ var ErrEmpty = errors.New("it is empty")
 // openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and no
 // terminal becomes Caddy's own, in which somebody could press ^C. The size is 0 for what the kernel makes up, such as
 // the environment in /proc.
-func openRegular(name string) (f *os.File, size int64, err error) {
+func openRegular(name string) (f *os.File, info fs.FileInfo, err error) {
 	f, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	info, err := f.Stat()
+	info, err = f.Stat()
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
@@ -187,8 +202,8 @@ func openRegular(name string) (f *os.File, size int64, err error) {
 	case info.Size() > MaxSize:
 		err = errors.New("it has more than 1 MiB")
 	default:
-		return f, info.Size(), nil
+		return f, info, nil
 	}
 	f.Close()
-	return nil, 0, err
+	return nil, nil, err
 }

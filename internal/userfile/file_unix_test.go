@@ -36,3 +36,28 @@ func TestNamedPipeHoldsNobodyUp(t *testing.T) {
 		e.wantsLogged(what)
 	}
 }
+
+// TestOddSidecarsAreNotSent puts what is no regular file beside a kept file and a site's own one. Opening a named pipe
+// would block until somebody writes to it.
+func TestOddSidecarsAreNotSent(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "404.html")
+	writeAt(t, path, "page", time.Unix(0, 0))
+	defer time.AfterFunc(10*time.Second, func() { panic("the page waits for somebody to write") }).Stop()
+	for what, replace := range map[string]func(string) error{
+		"a named pipe":         func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a folder":             func(path string) error { return os.Mkdir(path, 0o700) },
+		"what the kernel has":  func(path string) error { return os.Symlink("/proc/self/environ", path) },
+		"a device without end": func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		_ = os.Remove(path + ".br")
+		if err := replace(path + ".br"); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{path, ofSiteIn(dir)} {
+			if got, _ := sent(t, takeWithSidecars(t, path), inDir(), ".br"); got != "page" {
+				t.Errorf("%s beside %s: got %.20q", what, path, got)
+			}
+		}
+	}
+}

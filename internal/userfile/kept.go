@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,9 +31,11 @@ type snapshot struct {
 	text []byte
 	err  error // why it cannot be used
 	page any   // the last one that could be used; nil: none
+
+	sidecars map[string]sidecar // by suffix
 }
 
-type keptKey struct{ path, format string }
+type keptKey struct{ path, format, suffixes string }
 
 // keptFiles are the files that some handler has.
 var keptFiles = struct {
@@ -42,7 +45,7 @@ var keptFiles = struct {
 
 // keep returns the file of a path, which no handler may have read yet.
 func keep(path string, format Format) *keptFile {
-	key := keptKey{path, format.Name}
+	key := keptKey{path, format.Name, strings.Join(format.Suffixes, " ")}
 	keptFiles.Lock()
 	defer keptFiles.Unlock()
 	if f := keptFiles.byKey[key].Value(); f != nil {
@@ -119,10 +122,11 @@ func (f *keptFile) log(logger *zap.Logger) {
 // previous one. The time and the size do not tell: a chmod, after which the file cannot be read, changes neither.
 func (f *keptFile) read() (hasChanged bool) {
 	f.readAt = time.Now()
-	text, err := readFile(f.path)
+	text, info, err := readFile(f.path)
 	next := &snapshot{text: text, err: err}
 	if before := f.last.Load(); before != nil {
 		if bytes.Equal(before.text, text) && (err == nil || sameText(before.err, err)) {
+			f.last.Store(f.withSidecars(before, info))
 			return false // a text that was refused before is refused again
 		}
 		next.page = before.page
@@ -134,7 +138,7 @@ func (f *keptFile) read() (hasChanged bool) {
 			next.page = page
 		}
 	}
-	f.last.Store(next)
+	f.last.Store(f.withSidecars(next, info))
 	return true
 }
 

@@ -64,7 +64,7 @@ func constant(accept string) string {
 	asked := page.Asked{Method: http.MethodGet, Target: "/target", Scheme: "http", Authority: "origin"}
 	p := page.NewMaker(page.Options{DefaultFooter: "Powered by Caddy " + version}).Make(&asked, nil)
 	formats, _ := represent.New(represent.Options{}) // in which nothing could be wrong
-	representation := formats.Represent(&p, nil, accept)
+	representation := formats.Represent(&p, nil, represent.Accepted{Accept: accept})
 	defer representation.Free()
 	header := make(http.Header)
 	representation.SetHeader(header, "Accept", nil)

@@ -1,0 +1,84 @@
+package represent
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+var sidecars = []Sidecar{{"br", ".br"}, {"zstd", ".zst"}, {"gzip", ".gz"}}
+
+// sentFor returns the body and the Content-Encoding of an HTML page, and whether another client may get another one.
+func sentFor(t *testing.T, formats *Formats, acceptEncoding string) (text, encoding string, mayBeEncoded bool) {
+	t.Helper()
+	client := Accepted{Accept: "text/html", AcceptEncoding: acceptEncoding}
+	rep := formats.Represent(anyPage, placeholders(values{host: "a.test"}), client)
+	defer rep.Free()
+	header := make(http.Header)
+	rep.SetHeader(header, "Accept", nil)
+	var b strings.Builder
+	if _, err := rep.WriteTo(&b); err != nil {
+		t.Error(err)
+	}
+	return b.String(), header.Get("Content-Encoding"), rep.MayBeEncoded
+}
+
+// TestSidecarThatAClientAccepts asks for a kept file, and for a site's own one of either length, which have the sidecars
+// br and gzip. No file stays open.
+func TestSidecarThatAClientAccepts(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
+	before, _ := os.ReadDir("/proc/self/fd")         // none, except on Linux
+	for _, length := range []int{1, maxBuffered + 1} {
+		texts := make(map[string]string)
+		root := newSites(t, map[string]string{"a.test": ""})
+		path := filepath.Join(root, "a.test", "404.html")
+		for _, suffix := range []string{"", ".br", ".gz"} {
+			texts[suffix] = strings.Repeat("x"+suffix, length)
+			writeFile(t, path+suffix, texts[suffix])
+		}
+		for _, file := range []string{path, ofSite(root)} {
+			formats := newFormats(t, Options{Templates: rows{"html": {file}}, Sidecars: sidecars})
+			for accepted, want := range map[string]string{
+				"":                        "",
+				"identity":                "",
+				"*":                       "", // as in file_server
+				"gzip, deflate, br, zstd": ".br",
+				"gzip, br;q=0":            ".gz",
+				"br;q=0.5, GZIP":          ".gz",
+				"zstd, gzip":              ".gz",
+				"zstd":                    "",
+			} {
+				text, encoding, mayBeEncoded := sentFor(t, formats, accepted)
+				wantEncoding := map[string]string{".br": "br", ".gz": "gzip"}[want]
+				if text != texts[want] || encoding != wantEncoding || !mayBeEncoded {
+					t.Errorf("%s, %q: got %.20q, encoded by %q, want %.20q", file, accepted, text, encoding, texts[want])
+				}
+			}
+		}
+	}
+	if after, _ := os.ReadDir("/proc/self/fd"); len(after) > len(before)+3 {
+		t.Errorf("%d files are open, and were %d", len(after), len(before))
+	}
+}
+
+// TestWhatHasNoSidecars has a template, the built-in page, and a handler without the option.
+func TestWhatHasNoSidecars(t *testing.T) {
+	template := tempFile(t, "<p>{{.Status}}")
+	literal := tempFile(t, "<p>404")
+	for _, path := range []string{template, literal} {
+		writeFile(t, path+".br", "br")
+	}
+	for name, o := range map[string]Options{
+		"template":  {Templates: rows{"html": {template}}, Sidecars: sidecars},
+		"built-in":  {Templates: rows{"text": {literal}}, Sidecars: sidecars},
+		"no option": {Templates: rows{"html": {literal}}},
+	} {
+		text, encoding, mayBeEncoded := sentFor(t, newFormats(t, o), "br")
+		if text == "br" || encoding != "" || mayBeEncoded {
+			t.Errorf("%s: got %q, encoded by %q", name, text, encoding)
+		}
+	}
+}
