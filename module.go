@@ -192,21 +192,22 @@ var serverLine = sync.OnceValue(func() string {
 
 // newRepresentations returns the representations of the pages, and reads the files of pages.
 func (h *Handler) newRepresentations() (*represent.Formats, error) {
-	sidecars, err := h.sidecars()
+	suffixes, err := h.suffixes()
 	if err != nil {
 		return nil, err
 	}
 	return represent.New(represent.Options{
 		Formats:   h.Formats,
 		Templates: h.Template,
-		Sidecars:  sidecars,
+		Encodings: h.Precompressed,
+		Suffixes:  suffixes,
 		Logger:    h.logger,
 		Trial:     represent.Trial{Sample: sample, FullName: fullName},
 	})
 }
 
-// sidecars returns the kinds of compressed files, which Caddy's modules for file_server name.
-func (h *Handler) sidecars() (sidecars []represent.Sidecar, err error) {
+// suffixes returns those of the compressed files, which Caddy's modules for file_server name.
+func (h *Handler) suffixes() (suffixes []string, err error) {
 	for i, encoding := range h.Precompressed {
 		if slices.Contains(h.Precompressed[:i], encoding) {
 			return nil, fmt.Errorf("precompressed: %s is given twice; give each encoding once", encoding)
@@ -216,10 +217,10 @@ func (h *Handler) sidecars() (sidecars []represent.Sidecar, err error) {
 			return nil, fmt.Errorf("precompressed: unknown encoding %q; write br, zstd or gzip", encoding)
 		}
 		if module, ok := info.New().(encode.Precompressed); ok {
-			sidecars = append(sidecars, represent.Sidecar{Encoding: module.AcceptEncoding(), Suffix: module.Suffix()})
+			suffixes = append(suffixes, module.Suffix())
 		}
 	}
-	return sidecars, nil
+	return suffixes, nil
 }
 
 // texts returns the values that may have placeholders.
@@ -273,7 +274,7 @@ func (h *Handler) check(isLoading bool) error {
 	if isLoading && len(h.Precompressed) > 0 && len(h.Template) == 0 {
 		return errors.New("precompressed: the built-in page has no compressed files; add a template, or leave this out")
 	}
-	_, err := h.sidecars()
+	_, err := h.suffixes()
 	return err
 }
 

@@ -29,14 +29,12 @@ import (
 type Options struct {
 	Formats   []string
 	Templates map[string][]string
-	Sidecars  []Sidecar   // the preferred one first
+	Encodings []string    // of the compressed files beside one that is sent as it is, the preferred one first
+	Suffixes  []string    // of these files, one for each encoding
 	Logger    *zap.Logger // says why a file cannot be sent
 
 	Trial // may be kept
 }
-
-// Sidecar is a kind of compressed file beside one that is sent as it is.
-type Sidecar struct{ Encoding, Suffix string }
 
 // CheckFormats refuses unknown formats and repeated ones.
 func CheckFormats(names []string) error {
@@ -70,7 +68,8 @@ type Formats struct {
 	offered         []*format
 	offers          accept.Offers // of offered
 	rows            []row         // one for each format that has files
-	sidecars        []Sidecar
+	encodings       []string
+	suffixes        []string
 	mistakesOfSites userfile.OnceAMinute
 	logger          *zap.Logger
 }
@@ -90,10 +89,11 @@ func New(o Options) (*Formats, error) {
 		return nil, fmt.Errorf("formats: %w", err)
 	}
 	all := &Formats{
-		offered:  formats,
-		offers:   offersOf(formats),
-		sidecars: o.Sidecars,
-		logger:   o.Logger,
+		offered:   formats,
+		offers:    offersOf(formats),
+		encodings: o.Encodings,
+		suffixes:  o.Suffixes,
+		logger:    o.Logger,
 	}
 	for _, format := range formats {
 		row := row{format: format}
@@ -150,8 +150,13 @@ func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, clien
 		contentType: format.contentType,
 		isForStyle:  accept.Names(client.Accept, "text/css") && !accept.Names(client.Accept, "text/html"),
 	}
-	for _, f := range all.filesFor(format) {
-		if all.useFile(f, &r, format, pg, placeholders, client.AcceptEncoding) {
+	files := all.filesFor(format)
+	var accepted []string
+	if len(files) > 0 {
+		accepted = all.acceptedSuffixes(client.AcceptEncoding)
+	}
+	for _, f := range files {
+		if all.useFile(f, &r, format, pg, placeholders, accepted) {
 			return r
 		}
 	}
@@ -174,18 +179,18 @@ func (all *Formats) filesFor(format *format) []*userfile.File {
 
 // useFile makes one of the user's files the content of a representation. It reports whether the file can be sent.
 func (all *Formats) useFile(
-	f *userfile.File, r *Representation, format *format, pg *page.Page, placeholders *caddy.Replacer, acceptEncoding string,
+	f *userfile.File, r *Representation, format *format, pg *page.Page, placeholders *caddy.Replacer, accepted []string,
 ) bool {
-	opened, ok := f.Open(placeholders, all.logger)
+	opened, ok := f.Open(placeholders, all.logger, accepted...)
 	if !ok {
 		return false
 	}
 	kept, _ := opened.Page.(*userPage)
 	isTemplate := kept != nil && kept.literal == nil
-	r.MayBeEncoded = len(all.sidecars) > 0 && !isTemplate
+	r.MayBeEncoded = len(all.encodings) > 0 && !isTemplate
 	r.encoding = ""
-	if r.MayBeEncoded {
-		r.encoding = all.useSidecar(&opened, acceptEncoding)
+	if r.MayBeEncoded && opened.Suffix != "" {
+		r.encoding = all.encodings[slices.Index(all.suffixes, opened.Suffix)]
 	}
 	var err error
 	switch {
@@ -203,19 +208,17 @@ func (all *Formats) useFile(
 	return err == nil
 }
 
-// useSidecar puts the first sidecar that a client accepts in the place of a file, and returns its encoding, as
-// file_server does. It is empty if there is none.
-func (all *Formats) useSidecar(opened *userfile.Opened, acceptEncoding string) (encoding string) {
-	r := http.Request{Header: http.Header{"Accept-Encoding": {acceptEncoding}}}
-	var order []string
-	for _, s := range all.sidecars {
-		order = append(order, s.Encoding)
+// acceptedSuffixes returns those of the compressed files that a client accepts, the preferred one first, as file_server
+// does.
+func (all *Formats) acceptedSuffixes(acceptEncoding string) (suffixes []string) {
+	if len(all.encodings) == 0 {
+		return nil
 	}
-	for _, accepted := range encode.AcceptedEncodings(&r, order) {
-		i := slices.Index(order, accepted)
-		if i >= 0 && opened.UseSidecar(all.sidecars[i].Suffix, all.logger) {
-			return accepted
+	r := http.Request{Header: http.Header{"Accept-Encoding": {acceptEncoding}}}
+	for _, encoding := range encode.AcceptedEncodings(&r, all.encodings) {
+		if i := slices.Index(all.encodings, encoding); i >= 0 {
+			suffixes = append(suffixes, all.suffixes[i])
 		}
 	}
-	return ""
+	return suffixes
 }

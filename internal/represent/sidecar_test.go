@@ -7,9 +7,13 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 )
 
-var sidecars = []Sidecar{{"br", ".br"}, {"zstd", ".zst"}, {"gzip", ".gz"}}
+var (
+	encodings = []string{"br", "zstd", "gzip"}
+	suffixes  = []string{".br", ".zst", ".gz"}
+)
 
 // sentFor returns the body and the Content-Encoding of an HTML page, and whether another client may get another one.
 func sentFor(t *testing.T, formats *Formats, acceptEncoding string) (text, encoding string, mayBeEncoded bool) {
@@ -27,7 +31,7 @@ func sentFor(t *testing.T, formats *Formats, acceptEncoding string) (text, encod
 }
 
 // TestSidecarThatAClientAccepts asks for a kept file, and for a site's own one of either length, which have the sidecars
-// br and gzip. No file stays open.
+// br and gzip, and one of zstd that is older. No file stays open.
 func TestSidecarThatAClientAccepts(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
 	before, _ := os.ReadDir("/proc/self/fd")         // none, except on Linux
@@ -35,12 +39,15 @@ func TestSidecarThatAClientAccepts(t *testing.T) {
 		texts := make(map[string]string)
 		root := newSites(t, map[string]string{"a.test": ""})
 		path := filepath.Join(root, "a.test", "404.html")
-		for _, suffix := range []string{"", ".br", ".gz"} {
+		for _, suffix := range []string{"", ".br", ".gz", ".zst"} {
 			texts[suffix] = strings.Repeat("x"+suffix, length)
 			writeFile(t, path+suffix, texts[suffix])
 		}
+		if err := os.Chtimes(path+".zst", time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+			t.Fatal(err)
+		}
 		for _, file := range []string{path, ofSite(root)} {
-			formats := newFormats(t, Options{Templates: rows{"html": {file}}, Sidecars: sidecars})
+			formats := newFormats(t, Options{Templates: rows{"html": {file}}, Encodings: encodings, Suffixes: suffixes})
 			for accepted, want := range map[string]string{
 				"":                        "",
 				"identity":                "",
@@ -72,8 +79,8 @@ func TestWhatHasNoSidecars(t *testing.T) {
 		writeFile(t, path+".br", "br")
 	}
 	for name, o := range map[string]Options{
-		"template":  {Templates: rows{"html": {template}}, Sidecars: sidecars},
-		"built-in":  {Templates: rows{"text": {literal}}, Sidecars: sidecars},
+		"template":  {Templates: rows{"html": {template}}, Encodings: encodings, Suffixes: suffixes},
+		"built-in":  {Templates: rows{"text": {literal}}, Encodings: encodings, Suffixes: suffixes},
 		"no option": {Templates: rows{"html": {literal}}},
 	} {
 		text, encoding, mayBeEncoded := sentFor(t, newFormats(t, o), "br")

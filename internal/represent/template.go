@@ -38,16 +38,13 @@ type Trial struct {
 
 // ofKeptFiles says what makes a page of a kept file.
 func ofKeptFiles(f *format, o *Options) userfile.Format {
-	kind := userfile.Format{
-		Name: f.name,
+	return userfile.Format{
+		Name:     f.name,
+		Suffixes: o.Suffixes,
 		Parse: func(name string, text []byte) (any, error) {
 			return parse(f, name, text, &o.Trial)
 		},
 	}
-	for _, s := range o.Sidecars {
-		kind.Suffixes = append(kind.Suffixes, s.Suffix)
-	}
-	return kind
 }
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood

@@ -80,30 +80,28 @@ type Opened struct {
 	File *os.File // a site's own file
 	Size int64    // of File, in bytes
 
-	// Text is that of a kept file's sidecar, once it is in the place of Page.
-	Text []byte
-
-	info     fs.FileInfo        // of File
-	sidecars map[string]sidecar // of a kept file, by suffix
+	Suffix string // of the sidecar in the place of the file; empty: there is none
+	Text   []byte // of a kept file's sidecar
 }
 
-// Open opens the file for a request, after it has read a kept file again if that is due. If there is nothing to send,
-// Open logs why, and is not ok.
-func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Opened, ok bool) {
+// Open opens the file for a request, after it has read a kept file again if that is due. It opens the first sidecar that
+// counts in its place, of those that the client accepts, by suffix. If there is nothing to send, Open logs why, and is
+// not ok.
+func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger, accepted ...string) (opened Opened, ok bool) {
 	if f.kept != nil {
 		f.kept.refresh(logger)
 		last := f.kept.last.Load()
-		opened = Opened{Path: f.kept.path, Page: last.page, sidecars: last.sidecars}
+		opened = Opened{Path: f.kept.path, Page: last.page}
+		opened.Text, opened.Suffix = last.sidecarOf(f.kept.path, accepted, logger)
 		return opened, last.page != nil // or its mistake is logged already
 	}
 	path, err := expand(f.path, placeholders)
 	opened.Path = path
 	if err == nil {
-		opened.File, opened.info, err = openRegular(path)
+		opened.File, opened.Size, opened.Suffix, err = openWithSidecars(path, accepted, logger)
 	}
 	switch {
 	case err == nil:
-		opened.Size = opened.info.Size()
 		return opened, true
 	case isMissing(err): // no mistake of the site
 		if e := logger.Check(zapcore.DebugLevel, "a site has no such file"); e != nil {
@@ -193,17 +191,24 @@ func openRegular(name string) (f *os.File, info fs.FileInfo, err error) {
 		return nil, nil, err
 	}
 	info, err = f.Stat()
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		err = errors.New("it is not a regular file")
-	case info.Size() == 0:
-		err = ErrEmpty
-	case info.Size() > MaxSize:
-		err = errors.New("it has more than 1 MiB")
-	default:
-		return f, info, nil
+	if err == nil {
+		err = checkRegular(info)
 	}
-	f.Close()
-	return nil, nil, err
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func checkRegular(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return errors.New("it is not a regular file")
+	case info.Size() == 0:
+		return ErrEmpty
+	case info.Size() > MaxSize:
+		return errors.New("it has more than 1 MiB")
+	}
+	return nil
 }

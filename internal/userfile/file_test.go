@@ -72,7 +72,7 @@ func wantError(t *testing.T, what string, err error, text string) {
 }
 
 // TestFileOfASite opens the file of a site. The mistakes of sites and of their operator are logged, and a file that does
-// not exist is at the level debug.
+// not exist is at the level debug. A sidecar of a file that cannot be sent makes no difference.
 func TestFileOfASite(t *testing.T) {
 	dir := t.TempDir()
 	for site, content := range map[string]string{
@@ -86,6 +86,7 @@ func TestFileOfASite(t *testing.T) {
 	} {
 		writeFile(t, filepath.Join(dir, "sites", site, "404.html"), content)
 	}
+	writeFile(t, filepath.Join(dir, "sites", "empty", "404.html.br"), "br")
 	writeFile(t, filepath.Join(dir, "404.html"), "no site's")
 	for _, tt := range []struct {
 		placeholder, value string
@@ -120,19 +121,23 @@ func TestFileOfASite(t *testing.T) {
 		if tt.value != "" {
 			known[tt.placeholder] = tt.value
 		}
-		logger, logs := observed()
-		f := take(t, dir+"/sites/{"+tt.placeholder+"}/404.html", logger)
-		opened, ok := f.Open(placeholders(known), logger)
-		if got := read(t, opened); got != tt.want || ok != (tt.want != "") {
-			t.Errorf("{%s}, %.20q: got %.20q, %v, want %.20q", tt.placeholder, tt.value, got, ok, tt.want)
-		}
-		for level, want := range map[zapcore.Level]string{zapcore.DebugLevel: tt.missing, zapcore.ErrorLevel: tt.mistake} {
-			logged := ""
-			for _, entry := range logs.FilterLevelExact(level).All() {
-				logged += entry.ContextMap()["error"].(string)
+		for _, accepted := range [][]string{nil, {".br"}} {
+			logger, logs := observed()
+			f := take(t, dir+"/sites/{"+tt.placeholder+"}/404.html", logger)
+			opened, ok := f.Open(placeholders(known), logger, accepted...)
+			if got := read(t, opened); got != tt.want || ok != (tt.want != "") {
+				t.Errorf("{%s}, %.20q: got %.20q, %v, want %.20q", tt.placeholder, tt.value, got, ok, tt.want)
 			}
-			if !strings.Contains(logged, want) || (logged == "") != (want == "") {
-				t.Errorf("{%s}, %.20q: %s: got %.300q, want %q", tt.placeholder, tt.value, level, logged, want)
+			for level, want := range map[zapcore.Level]string{zapcore.DebugLevel: tt.missing, zapcore.ErrorLevel: tt.mistake} {
+				logged := ""
+				for _, entry := range logs.FilterLevelExact(level).All() {
+					if entry.Message != unsent {
+						logged += entry.ContextMap()["error"].(string)
+					}
+				}
+				if !strings.Contains(logged, want) || (logged == "") != (want == "") {
+					t.Errorf("{%s}, %.20q: %s: got %.300q, want %q", tt.placeholder, tt.value, level, logged, want)
+				}
 			}
 		}
 	}

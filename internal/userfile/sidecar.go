@@ -1,8 +1,10 @@
 package userfile
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"os"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -15,39 +17,53 @@ type sidecar struct {
 	err  error // why it does not count
 }
 
-// UseSidecar puts the sidecar with a suffix in the place of what was opened. If it does not count, the debug log says why.
-func (o *Opened) UseSidecar(suffix string, logger *zap.Logger) bool {
-	var err error
-	if o.File == nil {
-		s, isRead := o.sidecars[suffix]
-		o.Text, err = s.text, s.err
-		if !isRead {
-			err = errors.New("the page beside it cannot be used")
+// sidecarOf returns the first accepted sidecar of a kept file that counts.
+func (s *snapshot) sidecarOf(path string, accepted []string, logger *zap.Logger) (text []byte, suffix string) {
+	for _, suffix := range accepted {
+		sidecar, isRead := s.sidecars[suffix]
+		if isRead && sidecar.err == nil {
+			return sidecar.text, suffix
 		}
-	} else {
-		err = o.openSidecar(suffix)
+		logUnsent(path+suffix, sidecar.err, logger)
 	}
-	if err != nil {
-		if e := logger.Check(zapcore.DebugLevel, "a page has no such compressed file"); e != nil {
-			e.Write(zap.String("template", o.Path+suffix), zap.Error(err))
-		}
-	}
-	return err == nil
+	return nil, ""
 }
 
-// openSidecar opens the sidecar of a site's own file, which it closes.
-func (o *Opened) openSidecar(suffix string) error {
-	f, info, err := openRegular(o.Path + suffix)
+// openWithSidecars opens the first accepted sidecar of a site's own file that counts, or else the file. The file is not
+// opened to find out its age, because that takes three system calls more.
+func openWithSidecars(path string, accepted []string, logger *zap.Logger) (f *os.File, size int64, suffix string, err error) {
+	if len(accepted) > 0 {
+		page, err := os.Stat(path)
+		if err != nil {
+			return nil, 0, "", err
+		}
+		if err := checkRegular(page); err != nil {
+			return nil, 0, "", err
+		}
+		for _, suffix := range accepted {
+			f, info, err := openRegular(path + suffix)
+			if err == nil {
+				err = checkAge(info, page)
+			}
+			if err == nil {
+				return f, info.Size(), suffix, nil
+			}
+			f.Close() // which may be nil
+			logUnsent(path+suffix, err, logger)
+		}
+	}
+	f, info, err := openRegular(path)
 	if err != nil {
-		return err
+		return nil, 0, "", err
 	}
-	if err := checkAge(info, o.info); err != nil {
-		f.Close()
-		return err
+	return f, info.Size(), "", nil
+}
+
+// logUnsent says why a sidecar does not count. Without an error, it was not read, because the page has one.
+func logUnsent(path string, err error, logger *zap.Logger) {
+	if e := logger.Check(zapcore.DebugLevel, "a page has no such compressed file"); e != nil {
+		e.Write(zap.String("template", path), zap.Error(cmp.Or(err, errors.New("the page beside it cannot be used"))))
 	}
-	o.File.Close()
-	o.File, o.Size = f, info.Size()
-	return nil
 }
 
 // withSidecars returns a snapshot with the sidecars as they are now. If the file cannot be used, the text of an earlier one

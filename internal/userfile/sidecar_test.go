@@ -13,6 +13,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
+// unsent is the debug log's message about a sidecar that does not count.
+const unsent = "a page has no such compressed file"
+
 // takeWithSidecars returns a file in the format text, which may have sidecars.
 func takeWithSidecars(t testing.TB, path string) *File {
 	t.Helper()
@@ -25,17 +28,16 @@ func takeWithSidecars(t testing.TB, path string) *File {
 	return f
 }
 
-// sent opens a file and puts a sidecar in its place. It returns what is sent, and why it is not the sidecar.
+// sent opens a file for a client that accepts a sidecar. It returns what is sent, and why it is not the sidecar.
 func sent(t *testing.T, f *File, request *caddy.Replacer, suffix string) (content, why string) {
 	t.Helper()
 	logger, logs := observed()
-	opened, ok := f.Open(request, logger)
+	opened, ok := f.Open(request, logger, suffix)
 	if !ok {
 		t.Fatal("the file cannot be sent")
 	}
-	logs.TakeAll() // of changes
-	isUsed := opened.UseSidecar(suffix, logger)
-	for _, entry := range logs.TakeAll() {
+	isUsed := opened.Suffix == suffix
+	for _, entry := range logs.FilterMessage(unsent).All() {
 		why += entry.Level.String() + ": " + entry.ContextMap()["error"].(string)
 	}
 	if isUsed == (why != "") {

@@ -87,7 +87,7 @@ const (
 	intercepted    = "intercept {\n" + intercepting + "}\n" + proxying
 )
 
-// These send a file of 12 kB.
+// These send a file of 12 kB. Beside 404.html is a 404.html.gz, and none beside plain.html.
 const (
 	fileOnError = `
 root [dir]
@@ -101,6 +101,22 @@ handle_errors 404 {
 	fileByPlaceholders = "root [dir]\nnot_found {\ntemplate {vars.root}/404.html [dir]/brand.html\n}\nfile_server"
 	fileByFixedPath    = "root [dir]\nnot_found {\ntemplate [dir]/404.html\n}\nfile_server"
 )
+
+// compressed returns the site that sends 404.html.gz.
+func compressed(site string) string {
+	return strings.Replace(site, "\n}", "\nprecompressed gzip\n}", 1)
+}
+
+// uncompressed returns the site that looks for three files of which there is none.
+func uncompressed(site string) string {
+	return strings.NewReplacer("404.html", "plain.html", "\n}", "\nprecompressed\n}").Replace(site)
+}
+
+// browser returns the site with clients that send fields of Chrome.
+func browser(s site) site {
+	s.accept, s.encodings = chrome, "gzip, br, zstd"
+	return s
+}
 
 // upstream answers /found with a 200 and everything else with a 404.
 var upstream = server{
@@ -131,6 +147,23 @@ var groups = []group{
 			{Name: "`handle_errors` and `file_server`", caddy: fileOnError, accept: "text/html"},
 			{Name: "`not_found`, the first of two paths, with placeholders", caddy: fileByPlaceholders, accept: "text/html"},
 			{Name: "`not_found`, a fixed path", caddy: fileByFixedPath, accept: "text/html"},
+		},
+	},
+	{
+		Name:     "compressed",
+		Title:    "A page of one's own, of 12 kB, for a client that accepts `gzip, br, zstd`",
+		status:   "404",
+		contains: html,
+		Sites: []site{
+			browser(site{Name: "`not_found`, a path with placeholders", caddy: fileByPlaceholders}),
+			browser(site{Name: "the same in `encode`", caddy: "route {\nencode\n" + fileByPlaceholders + "\n}", isEncoded: true}),
+			browser(site{Name: "`handle_errors` with `encode` and `precompressed`", caddy: strings.NewReplacer(
+				"rewrite", "encode\nrewrite", "status 404", "status 404\nprecompressed gzip").Replace(fileOnError), isEncoded: true}),
+			browser(site{Name: "`not_found` with `precompressed`", caddy: compressed(fileByPlaceholders), isEncoded: true}),
+			browser(site{Name: "the same without a compressed file", caddy: uncompressed(fileByPlaceholders)}),
+			browser(site{Name: "`not_found`, a fixed path", caddy: fileByFixedPath}),
+			browser(site{Name: "the same with `precompressed`, against that", caddy: compressed(fileByFixedPath), isEncoded: true, Against: 5}),
+			browser(site{Name: "the same without a compressed file, against that", caddy: uncompressed(fileByFixedPath), Against: 5}),
 		},
 	},
 	{

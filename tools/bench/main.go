@@ -10,6 +10,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"flag"
 	"fmt"
@@ -70,11 +71,9 @@ func run(ctx context.Context) error {
 			return err
 		}
 	}
-	page := bytes.Repeat([]byte(html), 12_000/len(html))
-	if err := os.WriteFile(filepath.Join(dir, "404.html"), page, 0o644); err != nil {
+	if err := writePages(dir); err != nil {
 		return err
 	}
-
 	upstream.binary = binary(dir, newBuild, alignments[0])
 	if err := upstream.start(ctx, dir, loadCore); err != nil {
 		return err
@@ -97,6 +96,30 @@ func run(ctx context.Context) error {
 	}
 	if *against == "" && len(selected) == len(groups) {
 		return writeChart(measured)
+	}
+	return nil
+}
+
+// writePages writes the files that groups.go names. Their text is compressed as well as markup usually is.
+func writePages(dir string) error {
+	text, err := os.ReadFile("docs/options.md")
+	if err != nil {
+		return err
+	}
+	page := []byte(html)
+	for line := range bytes.Lines(bytes.ReplaceAll(text, []byte("{{"), nil)) { // or it would be a template
+		page = fmt.Appendf(page, "<li class=\"entry\"><a href=\"/docs/page\">%s</a></li>\n", bytes.TrimSpace(line))
+	}
+	page = page[:12_000]
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = w.Write(page)
+	_ = w.Close()
+	files := map[string][]byte{"404.html": page, "brand.html": page, "plain.html": page, "404.html.gz": compressed.Bytes()}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return err
+		}
 	}
 	return nil
 }
