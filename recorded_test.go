@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,38 +17,67 @@ import (
 )
 
 // TestRecorded404s replays the 404s of real applications: to the clients that they were recorded with, to a browser,
-// and to a program. Each passes as it is, but for Vary, or the page takes its place. The document has their number.
+// and to a program. Each passes as it is, but for Vary, or the page takes its place.
 func TestRecorded404s(t *testing.T) {
 	t.Parallel()
-	number := strconv.Itoa(len(testcaddy.Recordings()))
-	wantItems(t, "docs/applications.md", readFile(t, "docs/applications.md"), `\[(\d+) of their 404s\]`, number)
-
 	h := provision(t, &Handler{})
 	for _, rec := range testcaddy.Recordings() {
-		replay := func(w http.ResponseWriter, _ *http.Request) error {
-			rec.Replay(w)
-			return nil
-		}
 		for client, header := range map[string]http.Header{
 			"recorded": rec.Request,
 			"browser":  {"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}},
 			"program":  {"Accept": {"*/*"}},
 		} {
-			r := httptest.NewRequest(rec.Method, rec.Target, nil)
-			r.Header = header
-			theirs := answer(t, replay, r)
-			got := answer(t, inside(h, replay), r)
-			theirs.Header.Del("Vary")
-			got.Header.Del("Vary")
-
-			hasTheirHeader := reflect.DeepEqual(got.Header, theirs.Header)
-			isTheirs := hasTheirHeader && got.Content == theirs.Content
-			isPage := got.Header.Get("Content-Location") == "" // which every recording has
-			passes := slices.Contains(rec.PassesTo, client)
-			if isTheirs != passes || isPage == passes {
-				t.Errorf("%s, %s, %s %s:", rec.Application, rec.Client, rec.Method, rec.Target)
-				t.Errorf("to %s, got %v\n%.200s\nwant it to pass: %v", client, got.Header, got.Content, passes)
+			if got, want := passes(t, h, &rec, header), slices.Contains(rec.PassesTo, client); got != want {
+				t.Errorf("%s, to %s: it passes: %v", rec, client, got)
 			}
+		}
+	}
+}
+
+// TestRecordedRouters replays the 404s of applications whose pages a router in the browser can fetch.
+func TestRecordedRouters(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{judge.Pages, judge.Browsers} {
+		h := provision(t, &Handler{Replace: mode})
+		for _, rec := range testcaddy.RouterRecordings() {
+			if got, want := passes(t, h, &rec, rec.Request), slices.Contains(rec.PassesIn, mode); got != want {
+				t.Errorf("%s, replace %s: it passes: %v", rec, mode, got)
+			}
+		}
+	}
+}
+
+// passes replays a 404 to a client, and reports whether it passes. Otherwise, the client gets the page.
+func passes(t *testing.T, h *Handler, rec *testcaddy.Recording, header http.Header) bool {
+	t.Helper()
+	replay := func(w http.ResponseWriter, _ *http.Request) error {
+		rec.Replay(w)
+		return nil
+	}
+	r := httptest.NewRequest(rec.Method, rec.Target, nil)
+	r.Header = header
+	theirs := answer(t, replay, r)
+	got := answer(t, inside(h, replay), r)
+	theirs.Header.Del("Vary")
+	got.Header.Del("Vary")
+	isTheirs := reflect.DeepEqual(got.Header, theirs.Header) && got.Content == theirs.Content
+	isPage := got.Header.Get("Content-Location") == "" // which every recording has
+	if isTheirs == isPage {
+		t.Errorf("%s: got neither the 404 nor the page, but %v\n%.200s", rec, got.Header, got.Content)
+	}
+	return isTheirs
+}
+
+// TestRecordingsNameVersions holds that a recording can be made again, and that the document has the right numbers.
+func TestRecordingsNameVersions(t *testing.T) {
+	recordings, routers := testcaddy.Recordings(), testcaddy.RouterRecordings()
+	const document = "docs/applications.md"
+	wantItems(t, document, readFile(t, document), `\[(\d+) of (?:their\s404s|the\snewest\sframeworks)\]`,
+		strconv.Itoa(len(recordings)), strconv.Itoa(len(routers)))
+	version := regexp.MustCompile(` v?\d+(\.\d|-\d\d-|\d{5})`)
+	for _, rec := range slices.Concat(recordings, routers) {
+		if !version.MatchString(rec.Application) {
+			t.Errorf("%s names no version", rec)
 		}
 	}
 }

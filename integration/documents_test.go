@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +15,10 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // TestLinksLeadSomewhere follows the relative links of the documents, and the paths with ../ in the comments of
@@ -85,6 +91,58 @@ func headingsAndLinks(t *testing.T, file string) (headings, links []string) {
 		return ast.WalkContinue, nil
 	})
 	return headings, links
+}
+
+// TestApplicationsAreRecorded finds each application of the document's table among the recorded 404s, or, if it has an
+// asterisk, among those whose sources were read. Several words that begin with a small letter are a description.
+func TestApplicationsAreRecorded(t *testing.T) {
+	t.Chdir("..")
+	var recorded, read strings.Builder
+	for _, rec := range slices.Concat(testcaddy.Recordings(), testcaddy.RouterRecordings()) {
+		fmt.Fprintln(&recorded, rec)
+	}
+	for _, source := range testcaddy.Sources() {
+		fmt.Fprintln(&read, source.Application)
+	}
+	row := regexp.MustCompile(`(?m)^\| ([^|]*?) \| `)
+	qualifier := regexp.MustCompile(` (?:with|in|of|by) [^,;]*`)
+	separator := regexp.MustCompile(`, |; | and `)
+	description := regexp.MustCompile(`^[a-z]+ `)
+	for _, match := range row.FindAllStringSubmatch(readFile(t, "docs/applications.md"), -1)[1:] { // below the heads
+		for _, name := range separator.Split(qualifier.ReplaceAllString(match[1], ""), -1) {
+			in := recorded.String()
+			name, isRead := strings.CutSuffix(strings.Trim(name, "`"), `\*`)
+			if isRead {
+				in = read.String()
+			}
+			if !description.MatchString(name) && !strings.Contains(in, name) {
+				t.Errorf("%q is not recorded, or its source is not given", name)
+			}
+		}
+	}
+}
+
+// TestKeepsOfApplications has each keep of the document match a 404 of an application.
+func TestKeepsOfApplications(t *testing.T) {
+	t.Chdir("..")
+	var headers []http.Header
+	for _, rec := range slices.Concat(testcaddy.Recordings(), testcaddy.RouterRecordings()) {
+		if !rec.IsOfStandIn {
+			headers = append(headers, rec.Response)
+		}
+	}
+	for _, source := range testcaddy.Sources() {
+		field, value, _ := strings.Cut(source.Keep, ": ")
+		headers = append(headers, http.Header{field: {value}})
+	}
+	keep := regexp.MustCompile("keep header (\\S+) ([^\\s`]+)")
+	for _, match := range keep.FindAllStringSubmatch(readFile(t, "docs/applications.md"), -1) {
+		matcher := caddyhttp.ResponseMatcher{Headers: http.Header{match[1]: {match[2]}}}
+		keeps := func(header http.Header) bool { return matcher.Match(http.StatusNotFound, header) }
+		if !slices.ContainsFunc(headers, keeps) {
+			t.Errorf("%s matches no 404 of an application", match[0])
+		}
+	}
 }
 
 // TestDocumentsNameTestsThatExist finds each test that SECURITY.md or CONTRIBUTING.md names. A name that ends in …

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -13,8 +14,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
@@ -61,6 +65,10 @@ func stage(t *testing.T, caddyfile string, r *recipe) *staged {
 	apps := config["apps"].(map[string]any)
 	delete(apps, "tls")
 	delete(apps, "pki")
+	apps["caddy.filesystems"] = map[string]any{"filesystems": []any{map[string]any{
+		"name":        "cloud",
+		"file_system": map[string]any{"backend": "test_folder", "path": s.folders + "/cloud"},
+	}}}
 	s.replaceIn(t, config)
 	encoded, err := json.Marshal(config)
 	if err != nil {
@@ -70,6 +78,30 @@ func stage(t *testing.T, caddyfile string, r *recipe) *staged {
 	s.client = testcaddy.HTTP11(t, "")
 	s.client.HTTP.Transport.(*http.Transport).DialContext = s.dial
 	return s
+}
+
+// testFolder is a file system other than Caddy's. It does not let secret.txt be read.
+type testFolder struct {
+	fs.FS
+	Path string `json:"path"`
+}
+
+func init() { caddy.RegisterModule(new(testFolder)) }
+
+func (*testFolder) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "caddy.fs.test_folder", New: func() caddy.Module { return new(testFolder) }}
+}
+
+func (f *testFolder) Provision(caddy.Context) error {
+	f.FS = os.DirFS(f.Path)
+	return nil
+}
+
+func (f *testFolder) Open(name string) (fs.File, error) {
+	if name == "secret.txt" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return f.FS.Open(name)
 }
 
 // dial connects to the listener that the recipe has at an address.
@@ -171,10 +203,6 @@ var theirFields = map[string]http.Header{
 	"policy":          {"Content-Type": {"application/json"}, "Content-Security-Policy": {"default-src theirs"}},
 	"labelled":        {"Content-Type": {"text/plain"}},
 	"xml":             {"Content-Type": {"application/xml"}},
-	"private":         {"X-Powered-By": {"PeerTube"}},
-	"nuxt":            {"X-Powered-By": {"Nuxt"}},
-	"astro":           {"X-Astro-Reroute": {"no"}},
-	"inertia":         {"Vary": {"X-Inertia"}},
 	"fails":           {"Content-Disposition": {"attachment"}},
 	"overloaded":      {"Content-Type": {"application/problem+json"}, "Retry-After": {"30"}},
 	"designed":        {"X-Error-Page": {"1"}},
@@ -183,14 +211,30 @@ var theirFields = map[string]http.Header{
 	"french-designed": {"Content-Language": {"fr"}, "Set-Cookie": {"designed=1"}},
 }
 
-// standIn is an upstream that says who it is, and answers as the last segment of the path says: ok, or a 404 of its
-// own.
+// sourced are the fields of 404s that were not recorded, by the application.
+var sourced = sync.OnceValue(func() map[string]string {
+	fields := make(map[string]string)
+	for _, s := range testcaddy.Sources() {
+		fields[s.Application] = s.Keep
+	}
+	return fields
+})
+
+// standIn is an upstream that says who it is. It replays a recording, or answers as the last segment of the path says:
+// ok, or a 404 of its own.
 func standIn(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("From", name)
+		if recorded := r.Header.Get(nameOfRecording); recorded != "" {
+			recording(recorded).Replay(w)
+			return
+		}
 		last := path.Base(r.URL.Path)
 		kind, _, _ := strings.Cut(last, ".")
-		w.Header().Set("From", name)
+		if field, value, ok := strings.Cut(sourced()[kind], ": "); ok {
+			w.Header().Set(field, value)
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		maps.Copy(w.Header(), theirFields[kind])
 		content := name + " lacks " + r.URL.Path

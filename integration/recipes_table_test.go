@@ -83,6 +83,20 @@ var recipes = []recipe{
 		},
 	},
 	{
+		of: "docs/options.md: A page for each site, 4",
+		files: map[string]string{
+			"/cloud/404.html":        "the page of the file system",
+			"/cloud/hello.txt":       "Hello from a file system.",
+			"/cloud/blog/index.html": "the blog",
+		},
+		visits: []visit{
+			{address: "www.example.com/x", client: browser, want: missing("text/html", "the page of the file system", "Etag")},
+			{address: "www.example.com/404.html", client: browser, want: missing("text/html", "HTTP ERROR 404")},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "Hello from a file system.")},
+			{address: "www.example.com/blog/", want: found("text/html", "the blog")},
+		},
+	},
+	{
 		of: "docs/options.md: precompressed",
 		files: map[string]string{
 			"/srv/www/404.html":    "the page",
@@ -572,29 +586,46 @@ var recipes = []recipe{
 	{
 		of: "docs/applications.md: The application's own page",
 		visits: []visit{
+			{address: "wiki.example.com", recorded: "MediaWiki 1.39, curl, GET /wiki/Nope", client: browser, want: theirs},
 			{address: "wiki.example.com/html", want: page("From: 9001")},
-			{address: "video.example.com/private", want: missing("text/html", "9006 lacks")},
+			{address: "next.example.com", recorded: "Next.js 16.4.6, app router, Chromium 156 navigation", want: theirs},
+			{
+				address:  "next.example.com",
+				recorded: "Next.js 16.4.6, pages router, Chromium 156 navigation",
+				want:     missing("text/html", "HTTP ERROR 404"),
+			},
+			{address: "kit.example.com", recorded: "SvelteKit 3.2.0, adapter-node, Chromium 156 navigation", want: theirs},
+			{address: "kit.example.com/html", want: page("From: 9003")},
+			{address: "blog.example.com", recorded: "WordPress 6.1, curl, GET /nope", client: browser, want: theirs},
+			{address: "blog.example.com/html", want: page("From: 9004")},
+			{address: "api.example.com", recorded: "Django REST framework 3.14.0, Chromium 156", want: theirs},
+			{address: "api.example.com", recorded: "Django 3.2, curl", want: page("From: 9005")},
+			{address: "video.example.com/PeerTube", client: browser, want: missing("text/html", "9006 lacks")},
 			{address: "video.example.com/html", want: page("From: 9006")},
-			{address: "nuxt.example.com/nuxt", client: browser, want: missing("text/html", "9007 lacks")},
+			{address: "nuxt.example.com", recorded: "Nuxt 4.5.2, curl program that names HTML", want: theirs},
 			{address: "nuxt.example.com/html", want: page("From: 9007")},
-			{address: "astro.example.com/astro", client: browser, want: missing("text/html", "9008 lacks")},
-			{address: "astro.example.com/html", want: page("From: 9008")},
-			{address: "inertia.example.com/inertia", client: browser, want: missing("text/html", "9009 lacks")},
+			{address: "inertia.example.com/Inertia", client: browser, want: missing("text/html", "9009 lacks")},
 			{address: "inertia.example.com/html", want: page("From: 9009")},
+			{address: "archive.example.com/pywb", client: browser, want: missing("text/html", "9010 lacks")},
+			{address: "archive.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR 404")},
+			{address: "archive.example.com/html", client: script, want: missing("text/html", "9010 lacks")},
 		},
 	},
 	{
-		of:     "docs/applications.md: Forms",
-		visits: []visit{},
+		of: "docs/applications.md: Forms",
+		visits: []visit{
+			{address: "forms.example.com", recorded: "SvelteKit 2.70.4, Chromium 156, POST /item/good?/miss", want: theirs},
+			{address: "forms.example.com", recorded: "SvelteKit 3.2.0, adapter-node, curl program, http, GET /missing", want: page()},
+		},
 	},
 	{
 		of: "docs/applications.md: Only browsers get the page",
 		visits: []visit{
 			{address: "code.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR")},
 			{
-				address: "code.example.com/html",
-				accept:  "*/*",
-				want:    missing("text/html", "9000 lacks", "Vary: Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"),
+				address:  "code.example.com",
+				recorded: "Apache 2.4.71: git, Subversion, WebDAV, apt, Go proxy, pip, gem, cargo, git, GET /dumb",
+				want:     missing("text/html", "Content-Location: /recorded", "Vary: Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"),
 			},
 			{address: "code.example.com/plain", want: missing("text/plain", "9000 lacks")},
 			{address: "code.example.com/empty", want: missing("", "From: 9000").without("HTTP ERROR")},
@@ -603,16 +634,17 @@ var recipes = []recipe{
 	{
 		of: "docs/applications.md: Only browsers get the page, 2",
 		visits: []visit{
-			{address: "db.example.com/labelled", want: missing("text/plain", `{"error":"5984 lacks /labelled"}`)},
+			{address: "db.example.com", recorded: "PouchDB Server (express-pouchdb) 4.2.0, PouchDB 9 in Node", want: theirs},
+			{
+				address:  "db.example.com",
+				recorded: "PouchDB Server (express-pouchdb) 4.2.0, PouchDB 9 in Node",
+				client:   browser,
+				want:     missing("text/html", "HTTP ERROR", "From: 5984"),
+			},
 			{
 				address: "db.example.com/labelled",
 				fields:  []string{"Accept-Encoding: gzip"},
 				want:    missing("text/plain", `{"error":"5984 lacks /labelled"}`),
-			},
-			{
-				address: "db.example.com/labelled",
-				client:  browser,
-				want:    missing("text/html", "HTTP ERROR", "From: 5984"),
 			},
 		},
 	},
@@ -640,20 +672,29 @@ var recipes = []recipe{
 		of: "docs/applications.md: Fragments without HTTPS",
 		visits: []visit{
 			{address: "intranet.example.com/html", want: page("From: 9000")},
+			{address: "intranet.example.com", recorded: "htmx 4.0.1, Chromium 156 page by script, http,", want: theirs},
+			{address: "intranet.example.com", recorded: "jQuery 4.0.0, Chromium 156 fragment, http,", want: theirs},
+			{address: "intranet.example.com", recorded: "Unpoly 3.14.3, Chromium 156 page by script, http,", want: theirs},
+			{address: "intranet.example.com", recorded: "Inertia core 3.7.1, Chromium 156 page by script, http,", want: theirs},
 			{
-				address: "intranet.example.com/html",
-				fields:  []string{"X-Requested-With: XMLHttpRequest"},
-				want:    missing("text/html", "9000 lacks"),
+				address:  "intranet.example.com",
+				recorded: "SolidStart 2.0.5, Chromium 156 action or form by script, http,",
+				want:     theirs,
 			},
 			{
-				address: "intranet.example.com/html",
-				fields:  []string{"X-Up-Version: 3"},
-				want:    missing("text/html", "9000 lacks"),
+				address:  "intranet.example.com",
+				recorded: "TanStack Start 1.169.5, Chromium 156 action or form by script, http, POST /_serverFn/5692",
+				want:     theirs,
 			},
 			{
-				address: "intranet.example.com/html",
-				fields:  []string{"X-Alpine-Request: true"},
-				want:    missing("text/html", "9000 lacks"),
+				address:  "intranet.example.com",
+				recorded: "Express 5 with swup 4.10, barba 2.10, Alpine AJAX 0.12.7, localhost, Chromium 156, POST /alpine/vote",
+				want:     theirs,
+			},
+			{
+				address:  "intranet.example.com",
+				recorded: "Turbo 8.0.23, Chromium 156 page by script, http, GET /turbo/fmissing",
+				want:     theirs,
 			},
 		},
 	},
@@ -661,12 +702,29 @@ var recipes = []recipe{
 		of: "docs/applications.md: A router that fetches whole pages",
 		visits: []visit{
 			{address: "app.example.com/html", want: page("From: 9000")},
-			{address: "app.example.com/html", client: turbo, want: missing("text/html", "HTTP ERROR")},
 			{
-				address: "app.example.com/html",
-				client:  turbo,
-				fields:  []string{"HX-Request: true", "HX-Boosted: true"},
-				want:    missing("text/html", "HTTP ERROR"),
+				address:  "app.example.com",
+				recorded: "Turbo 8.0.23, Chromium 156 page by script, https, GET /turbo/missing",
+				want:     missing("text/html", "HTTP ERROR"),
+			},
+			{
+				address:  "app.example.com",
+				recorded: "swup 4.10.0, Chromium 156 page by script, http,",
+				want:     missing("text/html", "HTTP ERROR"),
+			},
+			{
+				address:  "app.example.com",
+				recorded: "Unpoly 3.14.3, Chromium 156 page by script, https,",
+				want:     missing("text/html", "HTTP ERROR"),
+			},
+			{address: "app.example.com", recorded: "Unpoly 3.14.3, Chromium 156 action or form by script, https,", want: theirs},
+			{address: "app.example.com", recorded: "jQuery 4.0.0, Chromium 156 fragment, https,", want: theirs},
+			{address: "app.example.com", recorded: "htmx 4.0.1, Chromium 156 page by script, https,", want: theirs},
+			{
+				address:  "app.example.com",
+				recorded: "htmx 4.0.1, Chromium 156 page by script, https,",
+				fields:   []string{"HX-Boosted: true"},
+				want:     missing("text/html", "HTTP ERROR"),
 			},
 			{
 				address: "app.example.com/html",
@@ -675,29 +733,11 @@ var recipes = []recipe{
 				want:    missing("text/html", "HTTP ERROR"),
 			},
 			{address: "app.example.com/html", client: script, want: missing("text/html", "9000 lacks")},
+			{method: "POST", address: "app.example.com/html", client: turbo, want: missing("text/html", "9000 lacks")},
 			{
-				address: "app.example.com/html",
-				client:  turbo,
-				fields:  []string{"Turbo-Frame: f"},
-				want:    missing("text/html", "9000 lacks"),
-			},
-			{
-				address: "app.example.com/html",
-				client:  turbo,
-				fields:  []string{"HX-Request: true"},
-				want:    missing("text/html", "9000 lacks"),
-			},
-			{
-				address: "app.example.com/html",
-				client:  turbo,
-				fields:  []string{"X-Up-Version: 3"},
-				want:    missing("text/html", "9000 lacks"),
-			},
-			{
-				address: "app.example.com/html",
-				client:  turbo,
-				fields:  []string{"X-Requested-With: XMLHttpRequest"},
-				want:    missing("text/html", "9000 lacks"),
+				address:  "app.example.com",
+				recorded: "Turbo 8.0.23, Chromium 156 page by script, https, GET /turbo/fmissing",
+				want:     theirs,
 			},
 			{address: "app.example.com/json", want: missing("application/json", "9000 lacks")},
 		},
@@ -705,15 +745,33 @@ var recipes = []recipe{
 	{
 		of: "docs/applications.md: A router that fetches whole pages, 2",
 		visits: []visit{
-			{address: "astro.example.com/html", client: script, want: page("From: 9000")},
-			{address: "astro.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR 404")},
+			{
+				address:  "astro.example.com",
+				recorded: "Astro 7.3.5 with ClientRouter, @astrojs/node 11.1.6, Chromium 156 page by script, https,",
+				want:     page("From: 9000"),
+			},
+			{
+				address:  "astro.example.com",
+				recorded: "Astro 7.3.5 with ClientRouter, @astrojs/node 11.1.6, Chromium 156 navigation",
+				want:     missing("text/html", "HTTP ERROR 404"),
+			},
+			{
+				address:  "astro.example.com",
+				recorded: "Astro 7.3.5 with ClientRouter, @astrojs/node 11.1.6, Chromium 156 action or form by script, https,",
+				want:     theirs,
+			},
 			{address: "astro.example.com/json", client: script, want: missing("application/json", "9000 lacks")},
 		},
 	},
 	{
 		of: "docs/applications.md: People who get JSON",
 		visits: []visit{
-			{address: "base.example.com/json", client: browser, want: missing("text/html", "HTTP ERROR", "From: 8090")},
+			{
+				address:  "base.example.com",
+				recorded: "PocketBase 0.36.8, curl",
+				client:   browser,
+				want:     missing("text/html", "HTTP ERROR", "From: 8090"),
+			},
 			{address: "base.example.com/api/json", want: missing("application/json", "8090 lacks")},
 			{address: "base.example.com/api/plain", want: missing("text/plain", "8090 lacks")},
 		},
@@ -795,6 +853,13 @@ var recipes = []recipe{
 			{address: "www.example.com/private/ok", want: found("text/html", "9000 has /private/ok")},
 			{address: "www.example.com/json", want: missing("application/json", "9000 lacks /json")},
 			{address: "www.example.com/forbidden", want: answers(403, "text/html", "9000 lacks /forbidden")},
+		},
+	},
+	{
+		of: "docs/moving.md: What nobody may see",
+		visits: []visit{
+			{address: "www.example.com/admin/x", want: page()},
+			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has")},
 		},
 	},
 	{

@@ -36,9 +36,14 @@ type visit struct {
 	method  string // GET, if it is empty
 	address string // host, port and path
 	client  http.Header
-	accept  string
-	fields  []string // more of its header, as in "Name: value"
-	want    answer
+
+	// recorded begins the text of a recording. The upstream replays it to the client that it was recorded with, or to
+	// another one. It has the path and the method.
+	recorded string
+
+	accept string
+	fields []string // more of its header, as in "Name: value"
+	want   answer
 }
 
 // answer is what a response has to be.
@@ -66,6 +71,9 @@ func found(mediaType string, has ...string) answer {
 func answers(status int, mediaType string, has ...string) answer {
 	return answer{status: status, mediaType: mediaType, has: has}
 }
+
+// theirs is a recorded 404, as it was.
+var theirs = missing("", "Content-Location: /recorded")
 
 func (a answer) without(lacks ...string) answer {
 	a.lacks = lacks
@@ -161,10 +169,10 @@ func caddyfiles(t *testing.T) map[string]string {
 func (s *staged) visit(t *testing.T, v *visit) {
 	t.Helper()
 	want := v.want
-	method := cmp.Or(v.method, http.MethodGet)
-	res := s.ask(t, method, v.address, v.header())
+	method, address := v.target()
+	res := s.ask(t, method, address, v.header())
 	if want.isPage {
-		text := "HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: http://" + v.address + "\n"
+		text := "HTTP ERROR 404 No endpoint " + method + " /missing.html.\nURI: http://" + address + "\n"
 		want.has = append([]string{text}, want.has...)
 	}
 	mediaType, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
@@ -177,12 +185,39 @@ func (s *staged) visit(t *testing.T, v *visit) {
 		isWanted = isWanted && !strings.Contains(got, part)
 	}
 	if !isWanted {
-		t.Errorf("%s %s %v: got the status %d and\n%.900s\nwant %+v", method, v.address, v.header(), res.StatusCode, got, want)
+		t.Errorf("%s %s %v: got the status %d and\n%.900s\nwant %+v", method, address, v.header(), res.StatusCode, got, want)
 	}
 }
 
+func (v *visit) target() (method, address string) {
+	if v.recorded != "" {
+		rec := recording(v.recorded)
+		return rec.Method, v.address + rec.Target
+	}
+	return cmp.Or(v.method, http.MethodGet), v.address
+}
+
+// recording returns the first recorded 404 whose text begins as it is named.
+func recording(name string) *testcaddy.Recording {
+	for _, rec := range slices.Concat(testcaddy.Recordings(), testcaddy.RouterRecordings()) {
+		if strings.HasPrefix(rec.String(), name) {
+			return &rec
+		}
+	}
+	panic("there is no such recording: " + name)
+}
+
+// nameOfRecording is the request field that tells a stand-in what to replay.
+const nameOfRecording = "Recorded"
+
 func (v *visit) header() http.Header {
 	header := make(http.Header)
+	if v.recorded != "" {
+		if v.client == nil {
+			maps.Copy(header, recording(v.recorded).Request)
+		}
+		header.Set(nameOfRecording, v.recorded)
+	}
 	maps.Copy(header, v.client)
 	if v.accept != "" {
 		header.Set("Accept", v.accept)
@@ -207,26 +242,26 @@ func linesOf(res testcaddy.Response) string {
 // for a part, and by HEAD. There is still nothing, and the whole page.
 func (s *staged) visitAgain(t *testing.T, v *visit) {
 	t.Helper()
-	method := cmp.Or(v.method, http.MethodGet)
+	method, address := v.target()
 	if v.want.status != http.StatusNotFound || method != http.MethodGet {
 		return
 	}
-	first := s.ask(t, method, v.address, v.header())
+	first := s.ask(t, method, address, v.header())
 	reload := v.header()
 	reload.Set("If-None-Match", cmp.Or(first.Header.Get("ETag"), `"another"`))
 	reload.Set("If-Modified-Since", cmp.Or(first.Header.Get("Last-Modified"), time.Now().UTC().Format(http.TimeFormat)))
 	part := v.header()
 	part.Set("Range", "bytes=0-9")
 	for what, res := range map[string]testcaddy.Response{
-		"a reload":             s.ask(t, method, v.address, reload),
-		"a request for a part": s.ask(t, method, v.address, part),
-		"HEAD":                 s.ask(t, http.MethodHead, v.address, v.header()),
+		"a reload":             s.ask(t, method, address, reload),
+		"a request for a part": s.ask(t, method, address, part),
+		"HEAD":                 s.ask(t, http.MethodHead, address, v.header()),
 	} {
 		if res.StatusCode != http.StatusNotFound {
-			t.Errorf("%s, %s: got %s", v.address, what, res.Status)
+			t.Errorf("%s, %s: got %s", address, what, res.Status)
 		}
 		if what != "HEAD" && len(res.Content) != len(first.Content) {
-			t.Errorf("%s, %s: got %d bytes, want %d", v.address, what, len(res.Content), len(first.Content))
+			t.Errorf("%s, %s: got %d bytes, want %d", address, what, len(res.Content), len(first.Content))
 		}
 	}
 }
@@ -284,6 +319,38 @@ func TestRequestIDIsOnThePageAndInTheLog(t *testing.T) {
 	entry := s.logs.WaitForHost(t, "handled request", host, 1)[0]
 	if entry["request_id"] != id {
 		t.Errorf("got the request ID %v in the log, want %s", entry["request_id"], id)
+	}
+}
+
+// TestWhatNobodyMaySeeLooksMissing compares what the recipe hides with what is not there.
+func TestWhatNobodyMaySeeLooksMissing(t *testing.T) {
+	t.Chdir("..")
+	site, files, ok := strings.Cut(caddyfiles(t)["docs/moving.md: What nobody may see"], "root /srv/www")
+	if !ok {
+		t.Fatal("the recipe has another root")
+	}
+	s := stage(t, site+"fs cloud"+files, new(recipe))
+	for _, v := range []visit{
+		{client: browser},
+		{client: script},
+		{accept: "application/json"},
+		{client: browser, method: http.MethodHead},
+		{method: http.MethodPost},
+		{client: browser, fields: []string{"If-None-Match: *", "Range: bytes=0-9"}},
+	} {
+		const missing = "/nothing123"
+		linesFor := func(path string) string {
+			res := s.ask(t, cmp.Or(v.method, http.MethodGet), "www.example.com"+path, v.header())
+			res.Header.Del("Date")
+			lines := strings.Split(res.Status+"\n"+linesOf(res), "\n")
+			slices.Sort(lines)
+			return strings.ReplaceAll(strings.Join(lines, "\n"), path, missing)
+		}
+		for _, hidden := range []string{"/secret.txt", "/admin/hide"} {
+			if got, want := linesFor(hidden), linesFor(missing); got != want {
+				t.Errorf("%+v: %s is\n%s\nand what is missing is\n%s", v, hidden, got, want)
+			}
+		}
 	}
 }
 

@@ -182,7 +182,8 @@ func describesBody(field string) bool {
 	}
 	switch field = http.CanonicalHeaderKey(field); field {
 	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
-		"Alternates", "Tcn", "Mime-Version", "Odata-Version", "Preference-Applied", "Signature", "Signature-Input",
+		"Alternates", "Tcn", "Mime-Version", "Odata-Version", "X-Inertia", "Preference-Applied",
+		"Signature", "Signature-Input",
 		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",
 		"Use-As-Dictionary", "No-Vary-Search",
 		"Trailer", "Transfer-Encoding", "Incremental",

@@ -23,7 +23,8 @@ func TestFieldsOfAnotherBodyGo(t *testing.T) {
 		"Accept-Ranges", "Memento-Datetime", "Alternates", "TCN", "MIME-Version", "OData-Version", "Preference-Applied",
 		"Signature", "Signature-Input", "Expires", "Pragma", "Age", "Warning", "CDN-Cache-Control", "Surrogate-Control",
 		"Edge-Control", "Use-As-Dictionary", "No-Vary-Search", "Trailer", "Transfer-Encoding", "Incremental",
-		"X-Accel-Redirect", "X-Accel-Expires", "X-Sendfile", "X-Sendfile-Type", "X-LIGHTTPD-Send-File", "X-LiteSpeed-Location", "X-Reproxy-URL",
+		"X-Inertia", "X-Accel-Redirect", "X-Accel-Expires", "X-Sendfile", "X-Sendfile-Type", "X-LIGHTTPD-Send-File",
+		"X-LiteSpeed-Location", "X-Reproxy-URL",
 		"Refresh", "SourceMap", "X-SourceMap", "Grpc-Status", http.TrailerPrefix + "X-Sum", "Status", "X-Cascade",
 		"Retry-After",
 	} {
