@@ -192,22 +192,6 @@ func TestListsOfOptions(t *testing.T) {
 	}
 	causes := between(t, "README.md", "\n## When it answers\n", "\n## ")
 	wantItems(t, "README.md", causes, "(?m)\\| `(\\w+)` \\|$", "unanswered", "error", "response")
-
-	object := between(t, "docs/options.md", "```json\n", "```")
-	keys := []string{"handler"}
-	for _, option := range optionNames {
-		if option != "context_path" { // which cannot be together with message
-			keys = append(keys, option)
-		}
-	}
-	wantItems(t, "docs/options.md", object, `(?m)^\t"(\w+)":`, append(keys, "group")...)
-	h := new(Handler)
-	err := json.Unmarshal([]byte(object), h)
-	if err != nil {
-		t.Error(err)
-	}
-	provision(t, h)
-
 }
 
 // wantGodoc checks that the documentation of each field says what the README's table says of the option.

@@ -54,37 +54,6 @@ var recipes = []recipe{
 	{
 		of: "docs/options.md: A page for each site, 2",
 		files: map[string]string{
-			"/srv/www/404.html":     "the root's",
-			"/srv/www/a/404.html":   "that of a",
-			"/srv/www/a/b/404.html": "that of b",
-		},
-		visits: []visit{
-			{address: "www.example.com/a/b/x", client: browser, want: missing("text/html", "that of b")},
-			{address: "www.example.com/a/b/c/x", client: browser, want: missing("text/html", "that of b")},
-			{address: "www.example.com/a/c/x", client: browser, want: missing("text/html", "that of a")},
-			{address: "www.example.com/a/x", client: browser, want: missing("text/html", "that of a")},
-			{address: "www.example.com/x", client: browser, want: missing("text/html", "the root's")},
-			{address: "www.example.com//x", client: browser, want: missing("text/html", "the root's")},
-			{address: "www.example.com/./x", client: browser, want: missing("text/html", "the root's")},
-			{address: "www.example.com/%2e%2e/x", client: browser, want: missing("text/html", "the root's")},
-			{address: "www.example.com//a/x", client: browser, want: missing("text/html", "that of a")},
-			{address: "www.example.com/%2e%2e/a/x", client: browser, want: missing("text/html", "that of a")},
-		},
-	},
-	{
-		of: "docs/options.md: A page for each site, 3",
-		files: map[string]string{
-			"/srv/www/404.html": "the site's",
-		},
-		visits: []visit{
-			{address: "www.example.com/docs/x", client: browser, want: missing("text/html", "the site's")},
-			{address: "www.example.com/x", client: browser, want: missing("text/html", "the site's")},
-			{address: "www.example.com/hello.txt", want: found("text/plain", "/srv/www has hello.txt")},
-		},
-	},
-	{
-		of: "docs/options.md: A page for each site, 4",
-		files: map[string]string{
 			"/cloud/404.html":        "the page of the file system",
 			"/cloud/hello.txt":       "Hello from a file system.",
 			"/cloud/blog/index.html": "the blog",
@@ -600,15 +569,10 @@ var recipes = []recipe{
 			{address: "blog.example.com/html", want: page("From: 9004")},
 			{address: "api.example.com", recorded: "Django REST framework 3.14.0, Chromium 156", want: theirs},
 			{address: "api.example.com", recorded: "Django 3.2, curl", want: page("From: 9005")},
-			{address: "video.example.com/PeerTube", client: browser, want: missing("text/html", "9006 lacks")},
-			{address: "video.example.com/html", want: page("From: 9006")},
 			{address: "nuxt.example.com", recorded: "Nuxt 4.5.2, curl program that names HTML", want: theirs},
 			{address: "nuxt.example.com/html", want: page("From: 9007")},
 			{address: "inertia.example.com/Inertia", client: browser, want: missing("text/html", "9009 lacks")},
 			{address: "inertia.example.com/html", want: page("From: 9009")},
-			{address: "archive.example.com/pywb", client: browser, want: missing("text/html", "9010 lacks")},
-			{address: "archive.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR 404")},
-			{address: "archive.example.com/html", client: script, want: missing("text/html", "9010 lacks")},
 		},
 	},
 	{
@@ -871,13 +835,6 @@ var recipes = []recipe{
 		},
 	},
 	{
-		of: "docs/moving.md: The application's own words for you alone",
-		visits: []visit{
-			{address: "www.example.com/html", want: missing("text/html", "9000 lacks /html")},
-			{address: "www.example.com/ok", want: found("text/html", "9000 has /ok")},
-		},
-	},
-	{
 		of: "docs/no-page.md: The page appears where it should not",
 		visits: []visit{
 			{address: "www.example.com/ok", want: page("From: 9091")},
@@ -941,16 +898,6 @@ var recipes = []recipe{
 		},
 	},
 	{
-		of:     "docs/order.md: Next to intercept and handle_response, 2",
-		static: []string{"9001"},
-		visits: []visit{
-			{address: "example.com/nothing", client: browser, want: missing("text/html", "the 404.html of 9001")},
-			{method: "POST", address: "example.com/nothing", want: missing("text/html", "the 404.html of 9001")},
-			{address: "example.com/hello.txt", want: found("text/plain", "has hello.txt")},
-			{address: "example.com/", want: found("text/html", "has index.html")},
-		},
-	},
-	{
 		of: "docs/order.md: The access log",
 		visits: []visit{
 			{address: "example.com/nothing", want: page()},
@@ -967,41 +914,6 @@ var recipes = []recipe{
 		},
 		logged: []logged{
 			{host: "example.com", field: "not_found", values: []string{"error"}},
-		},
-	},
-	{
-		of: "docs/representations.md: Negotiation",
-		visits: []visit{
-			{address: "www.example.com/html", fields: []string{"User-Agent: curl/7.88.1"}, want: page("From: 9000")},
-			{
-				address: "www.example.com/html",
-				fields:  []string{"User-Agent: NetSurf/3.10 (Linux)"},
-				want:    missing("text/html", "HTTP ERROR 404"),
-			},
-			{
-				address: "www.example.com/html",
-				fields:  []string{"User-Agent: Links (2.28; Linux 6.1.0 x86_64; GNU C 12.2; dump)"},
-				want:    missing("text/html", "HTTP ERROR 404"),
-			},
-			{
-				address: "www.example.com/html",
-				fields:  []string{"User-Agent: ELinks/0.13.2 (textmode; Linux 6.1.0 x86_64; -)"},
-				want:    missing("text/html", "HTTP ERROR 404"),
-			},
-			{
-				address: "www.example.com/html",
-				fields:  []string{"User-Agent: edbrowse/3.7.7"},
-				want:    missing("text/html", "HTTP ERROR 404"),
-			},
-		},
-	},
-	{
-		of: "docs/report.md: Redirect an address",
-		visits: []visit{
-			{address: "www.example.com/old-catalogue", want: answers(302, "", "Location: /shop/")},
-			{address: "www.example.com/OLD-Catalogue?x", want: answers(302, "", "Location: /shop/")},
-			{address: "www.example.com/old-catalogue/", want: page()},
-			{address: "www.example.com/ok", want: found("text/html", "9000 has")},
 		},
 	},
 	{
