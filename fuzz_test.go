@@ -107,7 +107,7 @@ func (f fuzzed) record(h caddyhttp.HandlerFunc) *recording {
 	report.Missed.Take()
 	rec.run(h, r)
 	counted, _ := report.Missed.Take()
-	rec.counted = counted.Links.None.Outcomes.String()
+	rec.counted = counted.Links[report.NoLink].Outcomes.String()
 	ctx := r.Context()
 	rec.reachedEnd, _ = caddyhttp.GetVar(ctx, "unhandled").(bool)
 	replacer := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)

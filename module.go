@@ -192,10 +192,7 @@ var serverLine = sync.OnceValue(func() string {
 
 // newRepresentations returns the representations of the pages, and reads the files of pages.
 func (h *Handler) newRepresentations() (*represent.Formats, error) {
-	suffixes, err := h.suffixes()
-	if err != nil {
-		return nil, err
-	}
+	suffixes, _ := h.suffixes() // which have been checked
 	return represent.New(represent.Options{
 		Formats:   h.Formats,
 		Templates: h.Template,

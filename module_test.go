@@ -248,9 +248,23 @@ func TestReportIsAsDocumented(t *testing.T) {
 func wantSample(t *testing.T, document string) {
 	t.Helper()
 	object := between(t, document, "```json\n", "```")
-	object = strings.NewReplacer("…, \"", "\"", ": …", ": {}", ",\n\t\t…", "", `"link": "own"`, `"link": 0`).Replace(object)
+	object = strings.NewReplacer("…, \"", "\"", ": …", ": {}", ",\n\t\t…", "").Replace(object)
+	numbered := strings.NewReplacer(`"link": "own"`, `"link": 0`, `"own":`, `"0":`, `"other":`, `"1":`, `"none":`, `"2":`)
+	outcomes := regexp.MustCompile(`"outcomes": (\{.*?\})`)
+	arrays := outcomes.ReplaceAllStringFunc(numbered.Replace(object), func(object string) string {
+		var counts map[string]uint64
+		if err := json.Unmarshal([]byte(outcomes.FindStringSubmatch(object)[1]), &counts); err != nil {
+			t.Fatal(err)
+		}
+		var array []uint64
+		for _, name := range report.OutcomeNames() {
+			array = append(array, counts[name])
+		}
+		encoded, _ := json.Marshal(array)
+		return `"outcomes": ` + string(encoded)
+	})
 	var r report.Report
-	if err := caddy.StrictUnmarshalJSON([]byte(object), &r); err != nil {
+	if err := caddy.StrictUnmarshalJSON([]byte(arrays), &r); err != nil {
 		t.Fatal(err)
 	}
 	encoded, err := json.Marshal(r)

@@ -51,14 +51,18 @@ func (s *reporting) report(t *testing.T) (lines string) {
 	var counted struct {
 		Addresses []struct {
 			Link, Host, Path string
-			Outcomes         report.Outcomes
+			Outcomes         map[string]uint64
 			LastLink         string `json:"last_link"`
 		}
 	}
 	decode(t, []byte(s.ask(t, "GET").Content), &counted)
 	for _, a := range counted.Addresses {
 		address := a.Host + a.Path
-		lines += fmt.Sprintf("%s %s: %s; on %s\n", a.Link, address, a.Outcomes, a.LastLink)
+		var outcomes report.Outcomes
+		for i, name := range report.OutcomeNames() {
+			outcomes[i] = a.Outcomes[name]
+		}
+		lines += fmt.Sprintf("%s %s: %s; on %s\n", a.Link, address, outcomes, a.LastLink)
 	}
 	return lines
 }
@@ -91,21 +95,21 @@ func TestReportSaysWhatIsMissed(t *testing.T) {
 	s.miss(t, "GET", old+"?json", "Referer: https://www.example.com/shop")
 
 	const want = `{"since":TIME,"capacity":1000,"links":{` +
-		`"own":{"count":2,"floor":0,"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"none":{"count":3,"floor":0,"outcomes":{"error":0,"passed":1,"replaceable":0,"response":1,"unanswered":1},` +
 		`"browsers":1},` +
-		`"other":{"count":1,"floor":0,"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0},` +
+		`"other":{"count":1,"floor":0,"outcomes":{"error":1,"passed":0,"replaceable":0,"response":0,"unanswered":0},` +
 		`"browsers":0},` +
-		`"none":{"count":3,"floor":0,"outcomes":{"unanswered":1,"error":0,"response":1,"passed":1,"replaceable":0},` +
+		`"own":{"count":2,"floor":0,"outcomes":{"error":1,"passed":0,"replaceable":0,"response":0,"unanswered":1},` +
 		`"browsers":1}},` +
 		`"addresses":[` +
 		`{"link":"own","host":"www.example.com","path":"/old","query":true,"count":2,"overcount":0,` +
-		`"outcomes":{"unanswered":1,"error":1,"response":0,"passed":0,"replaceable":0},"browsers":1,` +
+		`"outcomes":{"error":1,"passed":0,"replaceable":0,"response":0,"unanswered":1},"browsers":1,` +
 		`"last_link":"https://www.example.com/blog","first":TIME,"last":TIME},` +
 		`{"link":"other","host":"www.example.com","path":"/old","query":true,"count":1,"overcount":0,` +
-		`"outcomes":{"unanswered":0,"error":1,"response":0,"passed":0,"replaceable":0},"browsers":0,` +
+		`"outcomes":{"error":1,"passed":0,"replaceable":0,"response":0,"unanswered":0},"browsers":0,` +
 		`"last_link":"https://search.example/","first":TIME,"last":TIME},` +
 		`{"link":"none","host":"www.example.com","path":"/old","query":true,"count":3,"overcount":0,` +
-		`"outcomes":{"unanswered":1,"error":0,"response":1,"passed":1,"replaceable":0},"browsers":1,` +
+		`"outcomes":{"error":0,"passed":1,"replaceable":0,"response":1,"unanswered":1},"browsers":1,` +
 		`"last_link":"https://www.example.com/shop","first":TIME,"last":TIME}]}` + "\n"
 	times := regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`)
 	content := s.ask(t, "GET").Content

@@ -11,9 +11,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
-	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddy-notfound/notfound/internal/report"
@@ -67,7 +65,7 @@ The command only reads. To start over, send a DELETE request for
 
 // printReport prints the report of a running Caddy. Its admin API makes the text, and checks the flags that choose.
 func printReport(w io.Writer, fl caddycmd.Flags) error {
-	address, err := adminAddress(fl)
+	address, err := caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, fl.String("config"), fl.String("adapter"))
 	if err != nil {
 		return fmt.Errorf("determining the address of the admin API: %w", err)
 	}
@@ -99,14 +97,6 @@ func printReport(w io.Writer, fl caddycmd.Flags) error {
 		return fmt.Errorf("printing the report: %w", err)
 	}
 	return nil
-}
-
-// adminAddress returns the address of the admin API: that of --address, of the config file, or the default.
-func adminAddress(fl caddycmd.Flags) (string, error) {
-	_, logger, buffer := caddy.BufferedLog() // reading a config file writes to the log
-	defer caddy.UnbufferDefaultLogger(logger)
-	defer buffer.FlushTo(zap.NewNop())
-	return caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, fl.String("config"), fl.String("adapter"))
 }
 
 // ask returns the answer of the admin API.

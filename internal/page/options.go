@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -38,17 +37,15 @@ func (t text) expand(placeholders *caddy.Replacer) string {
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))
 }
 
-// bodyPlaceholders are those of the body of a request.
-var bodyPlaceholders = []string{"http.request.body", "http.request.body_base64"}
+// placeholderOfBody matches those of the body of a request.
+var placeholderOfBody = regexp.MustCompile(`\{http\.request\.body(_base64)?\}`)
 
 // CheckNoBody refuses a value that shows the body of a request. Caddy reads it when the page is made, while an
 // upstream's transport may still read it.
 func CheckNoBody(value string) error {
-	for _, name := range bodyPlaceholders {
-		if strings.Contains(value, "{"+name+"}") {
-			return fmt.Errorf("%q has {%s}, which may still be on its way to an upstream when the page is made; leave it out",
-				value, name)
-		}
+	if name := placeholderOfBody.FindString(value); name != "" {
+		return fmt.Errorf("%q has %s, which may still be on its way to an upstream when the page is made; leave it out",
+			value, name)
 	}
 	return nil
 }
@@ -64,9 +61,6 @@ func CheckNoError(value string) error {
 	}
 	return nil
 }
-
-// ShowsBody reports whether a placeholder is the body of a request.
-func ShowsBody(name string) bool { return slices.Contains(bodyPlaceholders, name) }
 
 // Each option has a check of its value, to which braces are plain characters, and a cleaning of its expanded value.
 

@@ -84,10 +84,6 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusBadRequest, why, r.Method, r.URL.RawQuery)
 	}
 	s, ok := read()
-	return writeReport(w, s, ok)
-}
-
-func writeReport(w http.ResponseWriter, s Report, ok bool) error {
 	if !ok {
 		return errNotBegun
 	}

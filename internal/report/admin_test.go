@@ -56,7 +56,8 @@ func TestReportIsRefused(t *testing.T) {
 	}
 	_, err = askAdminAPI(http.MethodGet, "?limit=1")
 	wantRefused(t, err, http.StatusBadRequest, `GET takes no parameters, but has "limit=1"`)
-	err = writeReport(httptest.NewRecorder(), Report{}, false) // it has not begun
+	Missed = Counter{} // which has not begun
+	_, err = askAdminAPI(http.MethodGet, "")
 	const why = "no not_found handler has had report enabled; write the option report or dry_run in one"
 	wantRefused(t, err, http.StatusNotFound, why)
 }

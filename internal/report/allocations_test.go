@@ -62,10 +62,10 @@ func TestManyAddressesCostLittleMemory(t *testing.T) {
 
 	r, _ := c.Snapshot()
 	for link := range NumLinks {
-		total := r.Links.total(link)
+		total := r.Links[link]
 		kept := len(r.paths(Link(link)))
 		if total.Count != uint64(addresses) || total.Floor != uint64(addresses/capacity) || kept != capacity {
-			t.Errorf("%s: got %+v and %d addresses", Link(link), *total, kept)
+			t.Errorf("%s: got %+v and %d addresses", Link(link), total, kept)
 		}
 	}
 	for _, a := range r.Addresses {

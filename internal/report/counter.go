@@ -82,6 +82,7 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 	r := Report{
 		Since:     since.UTC(),
 		Capacity:  cmp.Or(c.room, capacity),
+		Links:     make(map[Link]Total),
 		Addresses: []Address{}, // not nil, for JSON
 	}
 	for link := range NumLinks {
@@ -130,10 +131,10 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 		i = t.admit(string(key), now, room)
 	}
 	t.Count++
-	t.Outcomes.add(m.Outcome)
+	t.Outcomes[m.Outcome]++
 	t.counts[i]++
 	s := &t.slots[i]
-	s.outcomes.add(m.Outcome)
+	s.outcomes[m.Outcome]++
 	if m.OpensPage {
 		t.Browsers++
 		s.browsers++
@@ -182,7 +183,7 @@ func (t *table) addTo(r *Report, link Link) {
 	if len(t.counts) == r.Capacity {
 		t.Floor = slices.Min(t.counts)
 	}
-	*r.Links.total(link) = t.Total
+	r.Links[link] = t.Total
 	for i, s := range t.slots {
 		host, path, _ := strings.Cut(s.key, " ")
 		r.Addresses = append(r.Addresses, Address{

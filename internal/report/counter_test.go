@@ -20,7 +20,7 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		frequent := rand.NewZipf(random, 1.1, 1, known)
 		c := Counter{room: room}
-		var totals Totals
+		var totals [NumLinks]Total
 		var counts [NumLinks]map[string]uint64
 		for link := range counts {
 			counts[link] = make(map[string]uint64)
@@ -38,9 +38,9 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 			}
 			c.Add(m)
 			counts[m.Link][m.Path]++
-			total := totals.total(m.Link)
+			total := &totals[m.Link]
 			total.Count++
-			total.Outcomes.add(m.Outcome)
+			total.Outcomes[m.Outcome]++
 			if m.OpensPage {
 				total.Browsers++
 			}
@@ -48,10 +48,10 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 
 		r, _ := c.Snapshot()
 		for link := range NumLinks {
-			total := r.Links.total(link)
-			want := totals.total(link)
+			total := r.Links[link]
+			want := totals[link]
 			want.Floor = total.Floor
-			if *total != *want {
+			if total != want {
 				t.Errorf("%s: got the total %+v, want %+v", Link(link), total, want)
 			}
 			checkBounds(t, r, Link(link), counts[link])
@@ -73,7 +73,7 @@ func checkBounds(t *testing.T, r Report, link Link, counts map[string]uint64) {
 			t.Errorf("%s was missed %d times, which is not between %d and %d", a.Path, n, least, a.Count)
 		}
 		var sum uint64
-		for _, n := range a.Outcomes.counts() {
+		for _, n := range a.Outcomes {
 			sum += n
 		}
 		if sum != least {
@@ -83,7 +83,7 @@ func checkBounds(t *testing.T, r Report, link Link, counts map[string]uint64) {
 	if len(reported) > r.Capacity {
 		t.Errorf("%s has %d addresses, but room for only %d", link, len(reported), r.Capacity)
 	}
-	total := r.Links.total(link)
+	total := r.Links[link]
 	most := min(total.Floor, total.Count/uint64(r.Capacity))
 	for path, n := range counts {
 		if n > most && !reported[path] {
@@ -113,13 +113,13 @@ func TestSlotThatIsTakenOverStartsOver(t *testing.T) {
 	key := []byte("a.test /x")
 	counted.add(&missed, key, nil, 2, room)
 	want := slot{key: "a.test /x", overcount: 1, first: 2, last: 2}
-	want.outcomes.Error = 1
+	want.outcomes[OutcomeError] = 1
 	wantSlot(t, counted, want)
 
 	withQuery := Miss{Path: "/x?y", Outcome: OutcomeError, OpensPage: true}
 	counted.add(&withQuery, key, []byte("http://b.test/"), 4, room)
 	counted.add(&missed, key, nil, 3, room)
-	want.outcomes.Error = 3
+	want.outcomes[OutcomeError] = 3
 	want.browsers = 1
 	want.query = true
 	want.link = "http://b.test/"
@@ -162,11 +162,11 @@ func TestNoCountIsLost(t *testing.T) {
 		c.Snapshot()
 		r, _ := c.Take()
 		for link := range NumLinks {
-			total := r.Links.total(link)
+			total := r.Links[link]
 			count += total.Count
 		}
 		for _, a := range r.Addresses {
-			sum += a.Outcomes.Unanswered
+			sum += a.Outcomes[OutcomeUnanswered]
 		}
 	}
 	want := missed.Load()
@@ -201,7 +201,7 @@ func TestReportBeginsWithTheFirstHandler(t *testing.T) {
 		}
 		r, ok = c.Snapshot()
 		isNew := ok && r.Since.Equal(time.Now())
-		if !isNew || r.Links.Own.Count != 0 {
+		if !isNew || r.Links[OwnLink].Count != 0 {
 			t.Errorf("got %+v, %v, want nothing since it was taken", r, ok)
 		}
 	})

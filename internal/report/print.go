@@ -29,11 +29,14 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 	if f != (Filter{Limit: f.Limit}) {
 		inAll = " in all" // not of what the filter chooses
 	}
-	count := r.Links.Own.Count + r.Links.Other.Count + r.Links.None.Count
+	count := uint64(0)
+	for _, t := range r.Links {
+		count += t.Count
+	}
 	since := r.Since.Local().Format(time.DateTime)
 	fmt.Fprintf(&b, "%s%s since %s\n", plural(count, "404"), inAll, since)
 	for link := range NumLinks {
-		t := r.Links.total(link)
+		t := r.Links[link]
 		isChosen := f.Link == "" || f.Link == link.String()
 		if t.Count == 0 || !isChosen {
 			continue
@@ -81,7 +84,7 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 	if more := len(chosen) - len(shown); more > 0 {
 		fmt.Fprintf(b, "... and %d more\n", more)
 	}
-	if floor := r.Links.total(link).Floor; floor > 0 {
+	if floor := r.Links[link].Floor; floor > 0 {
 		fmt.Fprintf(b, "There was no room for every address: "+
 			"one that is not here may have been missed up to %s.\n", plural(floor, "time"))
 	}

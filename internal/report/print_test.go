@@ -22,16 +22,16 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 	seen := time.Date(2026, 1, 2, 2, 4, 5, 6, time.UTC)
 	r := Report{
 		Since: seen,
-		Links: Totals{
-			Own: Total{
+		Links: map[Link]Total{
+			OwnLink: {
 				Count:    1042,
-				Outcomes: Outcomes{Unanswered: 42, Response: 1000},
+				Outcomes: Outcomes{OutcomeUnanswered: 42, OutcomeResponse: 1000},
 				Browsers: 1001,
 			},
-			None: Total{
+			NoLink: {
 				Count:    123456,
 				Floor:    7,
-				Outcomes: Outcomes{Error: 123456},
+				Outcomes: Outcomes{OutcomeError: 123456},
 			},
 		},
 		Addresses: []Address{
@@ -41,7 +41,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 				Path:     "/old",
 				Query:    true,
 				Count:    1041,
-				Outcomes: Outcomes{Unanswered: 41, Response: 1000},
+				Outcomes: Outcomes{OutcomeUnanswered: 41, OutcomeResponse: 1000},
 				Browsers: 1000,
 				LastLink: "https://www.example.com/blog",
 				Last:     seen,
@@ -52,7 +52,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 				Path:      "/wp-login.php",
 				Count:     1009,
 				Overcount: 7,
-				Outcomes:  Outcomes{Error: 1002},
+				Outcomes:  Outcomes{OutcomeError: 1002},
 				Last:      seen,
 			},
 			{
@@ -60,7 +60,7 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 				Path:      "urn:x",
 				Count:     8,
 				Overcount: 7,
-				Outcomes:  Outcomes{Error: 1},
+				Outcomes:  Outcomes{OutcomeError: 1},
 				Last:      seen,
 			},
 		},
@@ -156,7 +156,7 @@ func TestAddressesAreReadable(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", address, got, want)
 		}
 	}
-	r := Report{Links: Totals{Own: Total{Count: 1}}}
+	r := Report{Links: map[Link]Total{OwnLink: {Count: 1}}}
 	r.Addresses = []Address{{Path: "/%C3%9F", LastLink: "https://a.test/%C3%A9"}}
 	printed := text(t, r, Filter{})
 	if !strings.Contains(printed, "  /ß\n") || !strings.Contains(printed, "; on https://a.test/é\n") {

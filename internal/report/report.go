@@ -4,6 +4,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,29 +55,10 @@ func (l Link) MarshalText() ([]byte, error) {
 // Report says which addresses were missed: first those that an own link led to, then those of other links, then the
 // rest; of each kind, the most frequent first.
 type Report struct {
-	Since     time.Time `json:"since"`
-	Capacity  int       `json:"capacity"` // how many addresses of each kind of link there was room for
-	Links     Totals    `json:"links"`
-	Addresses []Address `json:"addresses"`
-}
-
-// Totals has what was counted in all, by [Link].
-type Totals struct {
-	Own   Total `json:"own"`
-	Other Total `json:"other"`
-	None  Total `json:"none"`
-}
-
-// total returns the total of one kind of link.
-func (t *Totals) total(link Link) *Total {
-	switch link {
-	case OwnLink:
-		return &t.Own
-	case OtherLink:
-		return &t.Other
-	default:
-		return &t.None
-	}
+	Since     time.Time      `json:"since"`
+	Capacity  int            `json:"capacity"` // how many addresses of each kind of link there was room for
+	Links     map[Link]Total `json:"links"`
+	Addresses []Address      `json:"addresses"`
 }
 
 // Total has the requests of one kind of link, even those for addresses that are no longer there.
@@ -103,52 +85,25 @@ type Address struct {
 }
 
 // Outcomes says how many requests had which [Outcome].
-type Outcomes struct {
-	Unanswered  uint64 `json:"unanswered"`
-	Error       uint64 `json:"error"`
-	Response    uint64 `json:"response"`
-	Passed      uint64 `json:"passed"`
-	Replaceable uint64 `json:"replaceable"`
-}
+type Outcomes [NumOutcomes]uint64
 
-// add counts a request.
-func (o *Outcomes) add(outcome Outcome) {
-	switch outcome {
-	case OutcomeUnanswered:
-		o.Unanswered++
-	case OutcomeError:
-		o.Error++
-	case OutcomeResponse:
-		o.Response++
-	case OutcomePassed:
-		o.Passed++
-	case OutcomeReplaceable:
-		o.Replaceable++
+// MarshalJSON implements json.Marshaler. The keys are the names that people read.
+func (o Outcomes) MarshalJSON() ([]byte, error) {
+	counts := make(map[string]uint64)
+	for i, n := range o {
+		counts[outcomeNames[i]] = n
 	}
-}
-
-// counts returns the counts by [Outcome].
-func (o *Outcomes) counts() [NumOutcomes]uint64 {
-	return [...]uint64{
-		OutcomeUnanswered:  o.Unanswered,
-		OutcomeError:       o.Error,
-		OutcomeResponse:    o.Response,
-		OutcomePassed:      o.Passed,
-		OutcomeReplaceable: o.Replaceable,
-	}
+	return json.Marshal(counts)
 }
 
 // countOf returns the count of the outcome that people read as name.
-func (o *Outcomes) countOf(name string) uint64 {
-	i := slices.Index(outcomeNames[:], name)
-	return o.counts()[i]
-}
+func (o Outcomes) countOf(name string) uint64 { return o[slices.Index(outcomeNames[:], name)] }
 
 // String lists the outcomes with their counts, or names the only one.
 func (o Outcomes) String() string {
 	var name string
 	var counts []string
-	for i, n := range o.counts() {
+	for i, n := range o {
 		if n > 0 {
 			name = outcomeNames[i]
 			counts = append(counts, fmt.Sprintf("%d %s", n, name))

@@ -84,10 +84,7 @@ type row struct {
 // mistake in one is logged, and stops no site: another page is sent until the file can be used. New fails if a
 // placeholder of the environment or the system in a path is not set.
 func New(o Options) (*Formats, error) {
-	formats, err := formatsOf(o.Formats)
-	if err != nil {
-		return nil, fmt.Errorf("formats: %w", err)
-	}
+	formats, _ := formatsOf(o.Formats)
 	all := &Formats{
 		offered:   formats,
 		offers:    offersOf(formats),

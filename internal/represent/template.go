@@ -153,7 +153,7 @@ type data struct {
 // dropped.
 func (d *data) Placeholder(name string) string {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
-	if page.ShowsBody(name) { // which a template has made of parts, and the check has not seen
+	if strings.HasPrefix(name, "http.request.body") { // which a template has made of parts, and the check has not seen
 		return ""
 	}
 	value, _ := d.placeholders.GetString(name)
