@@ -47,8 +47,8 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	}
 	hasOptions := !reflect.DeepEqual(nf, new(Handler))
 	if len(args) > 0 && isPageFile(args[0]) && !hasOptions {
-		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; for a page of your own in the "+
-			"site's root, write the line `template {vars.root}/404.html` into a block of not_found", args[0])
+		return nil, h.Errf("%s is a matcher here: not_found would answer at that address alone; for a page of your own in "+
+			"the site's root, write the line `template {vars.root}/404.html` into a block of not_found", args[0])
 	}
 	nf.Group = groupOf(h)
 
@@ -167,7 +167,8 @@ func checkQuotes(args []caddyfile.Token) error {
 	}
 	for _, arg := range args {
 		if !arg.Quoted() && strings.IndexAny(arg.Text, quotes) == 0 {
-			return fmt.Errorf("has the quotes of %s, which a Caddyfile does not know; write double quotes or backticks", arg.Text)
+			return fmt.Errorf("has the quotes of %s, which a Caddyfile does not know; write double quotes or backticks",
+				arg.Text)
 		}
 	}
 	return nil

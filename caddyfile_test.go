@@ -94,8 +94,8 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	}
 }
 
-// TestMistakesInACaddyfileAreRefused reads each directive of testdata/mistakes.txt, and the whole error below it. OPTIONS
-// stands for the list of the options.
+// TestMistakesInACaddyfileAreRefused reads each directive of testdata/mistakes.txt, and the whole error below it.
+// OPTIONS stands for the list of the options.
 func TestMistakesInACaddyfileAreRefused(t *testing.T) {
 	content := strings.TrimSpace(readFile(t, "testdata/mistakes.txt"))
 	for mistake := range strings.SplitSeq(content, "\n\n") {

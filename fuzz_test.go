@@ -214,8 +214,8 @@ func checkIn(t testing.TB, mode string) ruleCheck {
 	}
 }
 
-// TestEveryShortScript checks every script of up to three of these steps, in every mode, with every request. With -short,
-// it is up to two.
+// TestEveryShortScript checks every script of up to three of these steps, in every mode, with every request. With
+// -short, it is up to two.
 func TestEveryShortScript(t *testing.T) {
 	steps := []step{
 		stepOwn, stepGRPC, stepZero, step404, stepStatus(100), stepStatus(101), stepStatus(200),

@@ -99,8 +99,8 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	return next.ServeHTTP(x.writer.ForHandler(), r)
 }
 
-// expandRequestID expands {http.request.uuid} if the page may show it, because Caddy writes it to the request's variables
-// then. A dial to an upstream may outlive the response, and reads the variables meanwhile.
+// expandRequestID expands {http.request.uuid} if the page may show it, because Caddy writes it to the request's
+// variables then. A dial to an upstream may outlive the response, and reads the variables meanwhile.
 func (x *exchange) expandRequestID() {
 	h := x.handler
 	if h.showsRequestID || h.representations.ShowsRequestID() {
@@ -174,7 +174,9 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 
 // setHeader sets the header of the page, whose own fields hold against the header directives around this handler. It
 // returns the writer to send the page by.
-func (x *exchange) setHeader(rep *represent.Representation, vary string, site *represent.SiteHeader) http.ResponseWriter {
+func (x *exchange) setHeader(
+	rep *represent.Representation, vary string, site *represent.SiteHeader,
+) http.ResponseWriter {
 	w := x.writer.ResponseWriter
 	header := w.Header()
 	rep.SetHeader(header, vary, site)

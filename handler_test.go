@@ -235,9 +235,9 @@ func changing(next caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
 	}
 }
 
-// TestRequestCountsAsTheClientSentIt has the next handlers change the request. On the page and in the report, the address
-// comes from the query of the original request. The page is at another host, and a link from the one that the client
-// addressed is own.
+// TestRequestCountsAsTheClientSentIt has the next handlers change the request. On the page and in the report, the
+// address comes from the query of the original request. The page is at another host, and a link from the one that the
+// client addressed is own.
 func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 	h := provision(t, &Handler{
 		BaseURL: "https://b.test",

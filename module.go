@@ -5,8 +5,8 @@
 //
 //   - Nothing answers, or a handler returns an error with status 404. The next handler writes nothing.
 //     [judge.Judge.Decide] finds the cause, and exchange.answer sends the page.
-//   - An upstream sends a 404. reverse_proxy calls [response.Writer.WriteHeader], which asks [judge.Judge.Status]. If the
-//     response is held, [response.Writer.Write] drains it, unless [judge.Judge.Body] sees that it is JSON. Then
+//   - An upstream sends a 404. reverse_proxy calls [response.Writer.WriteHeader], which asks [judge.Judge.Status]. If
+//     the response is held, [response.Writer.Write] drains it, unless [judge.Judge.Body] sees that it is JSON. Then
 //     exchange.answer sends the page.
 //   - Anything else comes, such as a 200. [response.Writer] sends it as it comes.
 //   - A handler of the same group is already running. [Handler.ServeHTTP] calls the next one, and does nothing else.
@@ -90,8 +90,8 @@ type Handler struct {
 	// placeholders. Default: the built-in page.
 	Template map[string][]string `json:"template,omitempty"`
 
-	// In place of a file that is sent as it is, a client that accepts one of these encodings gets the compressed file that a
-	// build has put beside it. Default: off.
+	// In place of a file that is sent as it is, a client that accepts one of these encodings gets the compressed file that
+	// a build has put beside it. Default: off.
 	Precompressed []string `json:"precompressed,omitempty"`
 
 	// The report counts the 404s of this handler. Default: off.
@@ -230,7 +230,8 @@ func (h *Handler) texts() []string {
 }
 
 // check checks the options. When a config loads, global placeholders have their values. A Caddyfile is checked for each
-// option that is read, so that the error has its line, and values without placeholders alone: it may be adapted elsewhere.
+// option that is read, so that the error has its line, and values without placeholders alone: it may be adapted
+// elsewhere.
 func (h *Handler) check(isLoading bool) error {
 	for _, o := range h.valueOptions() {
 		if err := o.check(isLoading); err != nil {

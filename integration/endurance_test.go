@@ -103,8 +103,8 @@ http://a.test:0 {
 }
 
 // loadedBackend streams the query many times over, which is unique to each request. No response is empty but that of
-// /early, whose connection ends. If a client leaves just as an empty response comes, Go's transport may put the connection
-// back and then close it, which fails the next request.
+// /early, whose connection ends. If a client leaves just as an empty response comes, Go's transport may put the
+// connection back and then close it, which fails the next request.
 func loadedBackend(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/stream":

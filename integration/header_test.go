@@ -302,8 +302,8 @@ func TestVaryOfAPageIsOneLine(t *testing.T) {
 	}
 }
 
-// TestPolicyOfThePageHolds has deferred operations of a site's header directive. One that sets or adds a policy takes the
-// place of the page's own, and any other leaves it as it is.
+// TestPolicyOfThePageHolds has deferred operations of a site's header directive. One that sets or adds a policy takes
+// the place of the page's own, and any other leaves it as it is.
 func TestPolicyOfThePageHolds(t *testing.T) {
 	sites := make(map[string]string)
 	of := map[string]string{ // the policy by the operation; empty: the page's own

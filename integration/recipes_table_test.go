@@ -3,8 +3,8 @@ package integration
 // goImport is a page with the tag that go get looks for.
 const goImport = `<meta name="go-import" content="go.example.com/x mod http://go.example.com/proxy">`
 
-// recipes are the Caddyfiles of the examples, by their folders, and of the documents, by their headings, and what has to
-// come of the requests that their readers' visitors send.
+// recipes are the Caddyfiles of the examples, by their folders, and of the documents, by their headings, and what has
+// to come of the requests that their readers' visitors send.
 var recipes = []recipe{
 	{
 		of: "README.md: not_found",

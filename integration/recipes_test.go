@@ -238,8 +238,8 @@ func linesOf(res testcaddy.Response) string {
 	return text.String() + "\n" + res.Content
 }
 
-// visitAgain repeats a visit that has found nothing, as its client does later: by a reload with the validators that came,
-// for a part, and by HEAD. There is still nothing, and the whole page.
+// visitAgain repeats a visit that has found nothing, as its client does later: by a reload with the validators that
+// came, for a part, and by HEAD. There is still nothing, and the whole page.
 func (s *staged) visitAgain(t *testing.T, v *visit) {
 	t.Helper()
 	method, address := v.target()

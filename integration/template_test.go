@@ -93,7 +93,8 @@ func TestPagesOfSites(t *testing.T) {
 }
 
 // TestPrecompressedPage sends the sidecar of a page for each cause. HEAD has its header, which holds against a deferred
-// header. An encode around not_found sends it as it is. What a handler makes of Accept-Encoding meanwhile does not count.
+// header. An encode around not_found sends it as it is. What a handler makes of Accept-Encoding meanwhile does not
+// count.
 func TestPrecompressedPage(t *testing.T) {
 	dir := t.TempDir()
 	page := strings.Repeat("<p>There is nothing here.", 100)

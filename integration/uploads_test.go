@@ -34,8 +34,8 @@ func TestUploadThatStopsEndsItsConnection(t *testing.T) {
 	app := testcaddy.AcceptTCP(t, answersEarly)
 	authenticator := testcaddy.Backend(t, func(http.ResponseWriter, *http.Request) {})
 	long := "not_found {\ntemplate " + testcaddy.Quote(testcaddy.TempFile(t, "404.html", strings.Repeat("long ", 40_000))) + "\n}\n"
-	// No connection is used again: the dial would outlive its request, and read the request's variables, which Caddy writes
-	// in a route of handle_response.
+	// No connection is used again: the dial would outlive its request, and read the request's variables, which Caddy
+	// writes in a route of handle_response.
 	const transport = "transport http {\nkeepalive off\n}\n"
 	proxyWith := func(lines string) string {
 		return "\nreverse_proxy " + app + " {\n" + transport + lines + "}\n"

@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/represent"
 )
 
-// CheckTemplate checks the files of a template, perhaps after its format. It returns how many files it has read, and what
-// else a user should know.
+// CheckTemplate checks the files of a template, perhaps after its format. It returns how many files it has read, and
+// what else a user should know.
 type CheckTemplate func(args []string) (read int, notes []string, err error)
 
 // Register registers the command, which alone prints its help.

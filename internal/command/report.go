@@ -65,7 +65,8 @@ The command only reads. To start over, send a DELETE request for
 
 // printReport prints the report of a running Caddy. Its admin API makes the text, and checks the flags that choose.
 func printReport(w io.Writer, fl caddycmd.Flags) error {
-	address, err := caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, fl.String("config"), fl.String("adapter"))
+	config, adapter := fl.String("config"), fl.String("adapter")
+	address, err := caddycmd.DetermineAdminAPIAddress(fl.String("address"), nil, config, adapter)
 	if err != nil {
 		return fmt.Errorf("determining the address of the admin API: %w", err)
 	}

@@ -275,7 +275,8 @@ func (j *Judge) VariesByClient(cause Cause) bool {
 	return cause == Response && j.options.Mode != All
 }
 
-// ClaimCount reports whether the caller is the first to count the request in the report. An outer handler then does not.
+// ClaimCount reports whether the caller is the first to count the request in the report. An outer handler then does
+// not.
 func (j *Judge) ClaimCount() bool { return j.shared.claimCount() }
 
 // Reason returns why a 404 response passes.

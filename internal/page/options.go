@@ -56,8 +56,8 @@ var placeholderOfError = regexp.MustCompile(`\{http\.error[.}]`)
 // CheckNoError refuses a value that would show an error, which only the texts of a page can.
 func CheckNoError(value string) error {
 	if placeholderOfError.MatchString(value) {
-		return fmt.Errorf("%q has a placeholder of an error, which is for the message, the footer or a template; leave it out",
-			value)
+		return fmt.Errorf("%q has a placeholder of an error, which is for the message, the footer or a template; "+
+			"leave it out", value)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package page makes the 404 page: what its five fields say, from the request and the options. Package represent has its
-// representations.
+// Package page makes the 404 page: what its five fields say, from the request and the options. Package represent has
+// its representations.
 package page
 
 import (

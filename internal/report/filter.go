@@ -28,7 +28,12 @@ func parseFilter(query url.Values) (f Filter, err error) {
 			return f, err
 		}
 	}
-	f = Filter{Limit: 20, Link: query.Get("link"), Outcome: query.Get("outcome"), Host: query.Get("host")}
+	f = Filter{
+		Limit:   20,
+		Link:    query.Get("link"),
+		Outcome: query.Get("outcome"),
+		Host:    query.Get("host"),
+	}
 	if limit := query.Get("limit"); limit != "" {
 		f.Limit, err = strconv.Atoi(limit)
 		if err != nil || f.Limit < 0 {

@@ -42,7 +42,8 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 			continue
 		}
 		heading, advice := headings[link][0], headings[link][1]
-		fmt.Fprintf(&b, "\n%s: %s%s, %s\n", heading, plural(t.Count, "404"), inAll, withBrowsers(t.Outcomes, t.Browsers))
+		outcomes := withBrowsers(t.Outcomes, t.Browsers)
+		fmt.Fprintf(&b, "\n%s: %s%s, %s\n", heading, plural(t.Count, "404"), inAll, outcomes)
 		fmt.Fprintf(&b, "%s\n\n", advice)
 		r.writeSection(&b, f, link)
 	}
@@ -71,7 +72,8 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 		b.WriteString("No address matches.\n")
 	}
 	for _, a := range shown {
-		row(a.times(), a.Last.Local().Format(lastSeen), readable(a.Host+a.Path))
+		last := a.Last.Local().Format(lastSeen)
+		row(a.times(), last, readable(a.Host+a.Path))
 		outcomes := withBrowsers(a.Outcomes, a.Browsers)
 		if a.Query {
 			outcomes += "; with a query"
@@ -104,7 +106,8 @@ func readable(address string) string {
 		text, _ := url.PathUnescape(encoded) // which is valid
 		for text != "" {
 			r, n := utf8.DecodeRuneInString(text)
-			if unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) && !unicode.In(r, invisible...) {
+			isOfAScript := unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit)
+			if isOfAScript && !unicode.In(r, invisible...) {
 				b.WriteString(text[:n])
 			} else {
 				b.WriteString(encoded[:3*n])

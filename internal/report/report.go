@@ -97,7 +97,10 @@ func (o Outcomes) MarshalJSON() ([]byte, error) {
 }
 
 // countOf returns the count of the outcome that people read as name.
-func (o Outcomes) countOf(name string) uint64 { return o[slices.Index(outcomeNames[:], name)] }
+func (o Outcomes) countOf(name string) uint64 {
+	i := slices.Index(outcomeNames[:], name)
+	return o[i]
+}
 
 // String lists the outcomes with their counts, or names the only one.
 func (o Outcomes) String() string {

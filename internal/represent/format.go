@@ -37,9 +37,10 @@ type escaper func(b *bytes.Buffer, s string)
 // part is a literal and the name of the field of [page.Page] after it. The last one has none.
 type part struct{ literal, field string }
 
-// sourceOfHTML has a line of script. In an application that loads addresses without the server, a visitor who reloads at
-// a missing address gets the page. The application's entries of the history are then the page's, and Back would change
-// the address alone. The script is in the head, because some routers take over the body of a page that they fetch.
+// sourceOfHTML has a line of script. In an application that loads addresses without the server, a visitor who reloads
+// at a missing address gets the page. The application's entries of the history are then the page's, and Back would
+// change the address alone. The script is in the head, because some routers take over the body of a page that they
+// fetch.
 //
 //go:embed page.html
 var sourceOfHTML string

@@ -3,8 +3,8 @@
 // template of it, and a site's own one is sent as it is.
 //
 // A call goes down these files: represent.go chooses a representation; header.go sends its header; template.go makes it
-// of a kept file; content.go is what it consists of; format.go has the formats and their built-in pages; valid.go checks
-// what a template makes.
+// of a kept file; content.go is what it consists of; format.go has the formats and their built-in pages; valid.go
+// checks what a template makes.
 package represent
 
 import (

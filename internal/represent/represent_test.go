@@ -340,8 +340,8 @@ func TestFileCutAfterItIsOpened(t *testing.T) {
 	wantError(t, "cut", err, "it is empty")
 }
 
-// TestReloadsEditsAndRequestsAtOnce reloads configs, edits a file and removes it, while requests run. The last good page
-// stays, whatever happens at once. The race detector looks at it.
+// TestReloadsEditsAndRequestsAtOnce reloads configs, edits a file and removes it, while requests run. The last good
+// page stays, whatever happens at once. The race detector looks at it.
 func TestReloadsEditsAndRequestsAtOnce(t *testing.T) {
 	path := tempFile(t, "good {{.Status}}")
 	loadNext := func() *Formats {

@@ -30,8 +30,8 @@ func sentFor(t *testing.T, formats *Formats, acceptEncoding string) (text, encod
 	return b.String(), header.Get("Content-Encoding"), rep.MayBeEncoded
 }
 
-// TestSidecarThatAClientAccepts asks for a kept file, and for a site's own one of either length, which have the sidecars
-// br and gzip, and one of zstd that is older. No file stays open.
+// TestSidecarThatAClientAccepts asks for a kept file, and for a site's own one of either length, which have the
+// sidecars br and gzip, and one of zstd that is older. No file stays open.
 func TestSidecarThatAClientAccepts(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
 	before, _ := os.ReadDir("/proc/self/fd")         // none, except on Linux

@@ -19,9 +19,9 @@ const maxDiscarded = 256<<10 + 1
 //
 // net/http itself cannot tell, because the body that it looks at is Caddy's reader. It also discards without a deadline
 // once a page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has
-// deadlines. Where Caddy has no such reader, because its timeout is off, net/http sees its own, and is left to it. In full
-// duplex, net/http looks at no body before a response, so there the connection always ends. After a proxied request, the
-// transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
+// deadlines. Where Caddy has no such reader, because its timeout is off, net/http sees its own, and is left to it. In
+// full duplex, net/http looks at no body before a response, so there the connection always ends. After a proxied
+// request, the transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
 //
 // A read of no bytes tells whether the body is at its end: Caddy's reader keeps its last error (IdleTimeoutReader.Read,
 // caddyserver/caddy#8103), and has locks. Such a read waits for one of the transport's and, within a chunked body, for

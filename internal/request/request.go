@@ -87,8 +87,8 @@ func forwarded(values []string) string {
 	return strings.TrimSpace(member)
 }
 
-// VaryByClient is the Vary of a response that depends on IsScript or OpensPage. Sec-Fetch-Dest is not among them: what has
-// the mode of a script and another destination, such as a font, shows nobody its 404.
+// VaryByClient is the Vary of a response that depends on IsScript or OpensPage. Sec-Fetch-Dest is not among them: what
+// has the mode of a script and another destination, such as a font, shows nobody its 404.
 const VaryByClient = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
 
 // OpensPage reports whether the client is a browser that opens a page, or another client that asks for HTML by name.

@@ -68,8 +68,8 @@ func TestForwardedFieldsAreChecked(t *testing.T) {
 	}
 }
 
-// TestVaryByClient has the header fields of browsers, of their scripts, and of programs. A client accepts anything, unless
-// the case says what.
+// TestVaryByClient has the header fields of browsers, of their scripts, and of programs. A client accepts anything,
+// unless the case says what.
 func TestVaryByClient(t *testing.T) {
 	const html = "text/html,*/*;q=0.8"
 	for name, tt := range map[string]struct {

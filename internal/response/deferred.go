@@ -67,8 +67,8 @@ func (d *Deferred) DoForStatus(header http.Header, status int) {
 	}
 }
 
-// Begin begins the response of the outer not_found handlers, and returns the writer to send it by. These handlers let it
-// pass, because the innermost one decides.
+// Begin begins the response of the outer not_found handlers, and returns the writer to send it by. These handlers let
+// it pass, because the innermost one decides.
 func (d *Deferred) Begin(status int) http.ResponseWriter {
 	for _, outer := range d.outer {
 		outer.decide(status)

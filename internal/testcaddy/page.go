@@ -47,8 +47,8 @@ func TextPage(method, uri, contextPath string) string {
 	return fmt.Sprintf(lines, message, uri, Footer())
 }
 
-// PagePolicy returns the Content-Security-Policy of the built-in HTML page, which allows the page's own style and script,
-// the site's icon, and nothing else.
+// PagePolicy returns the Content-Security-Policy of the built-in HTML page, which allows the page's own style and
+// script, the site's icon, and nothing else.
 func PagePolicy(t testing.TB, page string) string {
 	t.Helper()
 	hash := func(element string) string {

@@ -84,21 +84,21 @@ type Opened struct {
 	Text   []byte // of a kept file's sidecar
 }
 
-// Open opens the file for a request, after it has read a kept file again if that is due. It opens the first sidecar that
-// counts in its place, of those that the client accepts, by suffix. If there is nothing to send, Open logs why, and is
-// not ok.
+// Open opens the file for a request, after it has read a kept file again if that is due. It opens the first sidecar
+// that counts in its place, of those that the client accepts, by suffix. If there is nothing to send, Open logs why,
+// and is not ok.
 func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger, accepted ...string) (opened Opened, ok bool) {
 	if f.kept != nil {
 		f.kept.refresh(logger)
 		last := f.kept.last.Load()
 		opened = Opened{Path: f.kept.path, Page: last.page}
-		opened.Text, opened.Suffix = last.sidecarOf(f.kept.path, accepted, logger)
+		opened.useSidecarOf(last, accepted, logger)
 		return opened, last.page != nil // or its mistake is logged already
 	}
 	path, err := expand(f.path, placeholders)
 	opened.Path = path
 	if err == nil {
-		opened.File, opened.Size, opened.Suffix, err = openWithSidecars(path, accepted, logger)
+		err = opened.open(accepted, logger)
 	}
 	switch {
 	case err == nil:

@@ -71,8 +71,8 @@ func wantError(t *testing.T, what string, err error, text string) {
 	}
 }
 
-// TestFileOfASite opens the file of a site. The mistakes of sites and of their operator are logged, and a file that does
-// not exist is at the level debug. A sidecar of a file that cannot be sent makes no difference.
+// TestFileOfASite opens the file of a site. The mistakes of sites and of their operator are logged, and a file that
+// does not exist is at the level debug. A sidecar of a file that cannot be sent makes no difference.
 func TestFileOfASite(t *testing.T) {
 	dir := t.TempDir()
 	for site, content := range map[string]string{

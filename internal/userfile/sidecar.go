@@ -1,7 +1,6 @@
 package userfile
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,64 +9,77 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// sidecar is a compressed file beside one that is sent as it is, such as 404.html.br, which a build has made of it. If it
-// does not count, the file itself is sent, so that is no mistake.
+// sidecar is a compressed file beside one that is sent as it is, such as 404.html.br, which a build has made of it. If
+// it does not count, the file itself is sent, so that is no mistake.
 type sidecar struct {
 	text []byte
 	err  error // why it does not count
 }
 
-// sidecarOf returns the first accepted sidecar of a kept file that counts.
-func (s *snapshot) sidecarOf(path string, accepted []string, logger *zap.Logger) (text []byte, suffix string) {
+// useSidecarOf puts the first accepted sidecar of a kept file that counts in the place of its page.
+func (o *Opened) useSidecarOf(s *snapshot, accepted []string, logger *zap.Logger) {
 	for _, suffix := range accepted {
 		sidecar, isRead := s.sidecars[suffix]
 		if isRead && sidecar.err == nil {
-			return sidecar.text, suffix
+			o.Text, o.Suffix = sidecar.text, suffix
+			return
 		}
-		logUnsent(path+suffix, sidecar.err, logger)
+		logUnsent(o.Path+suffix, sidecar.err, logger)
 	}
-	return nil, ""
 }
 
-// openWithSidecars opens the first accepted sidecar of a site's own file that counts, or else the file. The file is not
-// opened to find out its age, because that takes three system calls more.
-func openWithSidecars(path string, accepted []string, logger *zap.Logger) (f *os.File, size int64, suffix string, err error) {
+// open opens the first accepted sidecar of a site's own file that counts, or else the file. The file is not opened to
+// find out its age, because that takes three system calls more.
+func (o *Opened) open(accepted []string, logger *zap.Logger) error {
 	if len(accepted) > 0 {
-		page, err := os.Stat(path)
-		if err != nil {
-			return nil, 0, "", err
+		page, err := os.Stat(o.Path)
+		if err == nil {
+			err = checkRegular(page)
 		}
-		if err := checkRegular(page); err != nil {
-			return nil, 0, "", err
+		if err != nil {
+			return err
 		}
 		for _, suffix := range accepted {
-			f, info, err := openRegular(path + suffix)
+			err := o.openSidecar(suffix, page)
 			if err == nil {
-				err = checkAge(info, page)
+				return nil
 			}
-			if err == nil {
-				return f, info.Size(), suffix, nil
-			}
-			f.Close() // which may be nil
-			logUnsent(path+suffix, err, logger)
+			logUnsent(o.Path+suffix, err, logger)
 		}
 	}
-	f, info, err := openRegular(path)
+	f, info, err := openRegular(o.Path)
 	if err != nil {
-		return nil, 0, "", err
+		return err
 	}
-	return f, info.Size(), "", nil
+	o.File, o.Size = f, info.Size()
+	return nil
+}
+
+func (o *Opened) openSidecar(suffix string, page fs.FileInfo) error {
+	f, info, err := openRegular(o.Path + suffix)
+	if err != nil {
+		return err
+	}
+	if err := checkAge(info, page); err != nil {
+		f.Close()
+		return err
+	}
+	o.File, o.Size, o.Suffix = f, info.Size(), suffix
+	return nil
 }
 
 // logUnsent says why a sidecar does not count. Without an error, it was not read, because the page has one.
 func logUnsent(path string, err error, logger *zap.Logger) {
+	if err == nil {
+		err = errors.New("the page beside it cannot be used")
+	}
 	if e := logger.Check(zapcore.DebugLevel, "a page has no such compressed file"); e != nil {
-		e.Write(zap.String("template", path), zap.Error(cmp.Or(err, errors.New("the page beside it cannot be used"))))
+		e.Write(zap.String("template", path), zap.Error(err))
 	}
 }
 
-// withSidecars returns a snapshot with the sidecars as they are now. If the file cannot be used, the text of an earlier one
-// is sent, of which they are not made.
+// withSidecars returns a snapshot with the sidecars as they are now. If the file cannot be used, the text of an earlier
+// one is sent, of which they are not made.
 func (f *keptFile) withSidecars(s *snapshot, file fs.FileInfo) *snapshot {
 	if s.err != nil || len(f.format.Suffixes) == 0 {
 		return s
@@ -84,8 +96,8 @@ func (f *keptFile) withSidecars(s *snapshot, file fs.FileInfo) *snapshot {
 	return &with
 }
 
-// checkAge refuses a sidecar that was made of an earlier file. What compresses or copies a file may give the sidecar its
-// time without the fraction of a second.
+// checkAge refuses a sidecar that was made of an earlier file. What compresses or copies a file may give the sidecar
+// its time without the fraction of a second.
 func checkAge(sidecar, file fs.FileInfo) error {
 	if sidecar.ModTime().Unix() < file.ModTime().Unix() {
 		return errors.New("it is older than the page")

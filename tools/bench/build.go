@@ -14,8 +14,8 @@ import (
 // The build of the current folder, and that of the one that -against names.
 const newBuild, oldBuild = "new", "old"
 
-// alignments are those of the functions in a build. They change a server's CPU time by 1 to 3 %, without any change of the
-// source. So each start takes the next one. The linker's default for amd64 is 32.
+// alignments are those of the functions in a build. They change a server's CPU time by 1 to 3 %, without any change of
+// the source. So each start takes the next one. The linker's default for amd64 is 32.
 var alignments = []int{16, 32, 64}
 
 // binary returns the path of a build with one of the alignments. Both builds have paths of the same length.
@@ -34,8 +34,8 @@ func makeTmpfsDir() (string, error) {
 	return os.MkdirTemp(tmpfs, "bench")
 }
 
-// build builds Caddy from a folder, in each alignment. With -trimpath, the same source gives the same binary, whatever the
-// folder.
+// build builds Caddy from a folder, in each alignment. With -trimpath, the same source gives the same binary, whatever
+// the folder.
 func build(ctx context.Context, source, dir, name string) error {
 	for _, alignment := range alignments {
 		fmt.Fprintf(os.Stderr, "building the %s Caddy, with functions at multiples of %d\n", name, alignment)

@@ -50,9 +50,9 @@ func (g group) withControl() group {
 	return g
 }
 
-// ofTwoBuilds returns a group that has sites twice: run by the other build, and by this one, whose ratio is to that. These
-// are the sites that have not_found, and the first of the group. If the first has none, it is the control: it shows how
-// far two builds of the same code differ.
+// ofTwoBuilds returns a group that has sites twice: run by the other build, and by this one, whose ratio is to that.
+// These are the sites that have not_found, and the first of the group. If the first has none, it is the control: it
+// shows how far two builds of the same code differ.
 func (g group) ofTwoBuilds() group {
 	var pairs []site
 	for i, s := range g.Sites {
@@ -119,8 +119,8 @@ func (g *group) measureOnce(ctx context.Context, dir string, start int) (sample,
 	return measured, nil
 }
 
-// checkAnswer returns an error unless the server gives the answer of the one that it is compared with. An older build may
-// give another page.
+// checkAnswer returns an error unless the server gives the answer of the one that it is compared with. An older build
+// may give another page.
 func (s *server) checkAnswer(reference *server) error {
 	hasStatus := strings.HasPrefix(s.answer, s.group.status)
 	isPage := strings.Contains(s.answer, s.group.contains) || s.isEncoded
@@ -156,8 +156,8 @@ func measureRound(servers []*server) (sample, error) {
 	return costs, nil
 }
 
-// load has clients send one request after the other for a while. Each of them sends one before, or the cost of connecting
-// would be measured.
+// load has clients send one request after the other for a while. Each of them sends one before, or the cost of
+// connecting would be measured.
 func (s *server) load(p protocol) (c cost, err error) {
 	var clients []*http.Transport
 	for range p.connections {
