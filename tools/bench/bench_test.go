@@ -3,7 +3,6 @@
 package main
 
 import (
-	"slices"
 	"testing"
 	"time"
 )
@@ -23,24 +22,5 @@ func TestRatioIsThatOfTheSums(t *testing.T) {
 	ratio, lowest, highest := tb.ratio(1, protocols[0])
 	if ratio != 40.0/65 || lowest != 0.5 || highest != 2 { // 20/40 of the first and the last, 10/20, and 10/5
 		t.Errorf("got %v (%v to %v)", ratio, lowest, highest)
-	}
-}
-
-// TestTwoBuildsAreComparedSiteBySite checks which sites -against measures, and that each is compared with itself.
-func TestTwoBuildsAreComparedSiteBySite(t *testing.T) {
-	g := group{Sites: []site{
-		{Name: "without", caddy: "respond 404"},
-		{Name: "another without", caddy: "error 404"},
-		{Name: "ours", caddy: "not_found", accept: chrome, Against: 2},
-	}}
-	got := g.ofTwoBuilds().Sites
-	want := []site{
-		{Name: "without", caddy: "respond 404", isOld: true},
-		{Name: "without", caddy: "respond 404"},
-		{Name: "ours", caddy: "not_found", accept: chrome, Against: 2, isOld: true},
-		{Name: "ours", caddy: "not_found", accept: chrome, Against: 2},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
 	}
 }

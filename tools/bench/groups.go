@@ -20,7 +20,9 @@ type group struct {
 	status      string // of every response
 	contains    string // a part of every response that is not encoded
 	varies      bool   // each request is for another address
-	Sites       []site
+
+	accept, encodings string // the clients' Accept and Accept-Encoding; empty: they send none
+	Sites             []site
 }
 
 // protocol is a way to load a server.
@@ -38,10 +40,10 @@ var protocols = []protocol{
 // site is a way to configure a server: the directives of a site in a Caddyfile, where [origin] and [target] stand for
 // the URL of a request, [version] for Caddy's, [html] for a page, and [dir] for a folder with a 404.html.
 type site struct {
-	Name              string // in Markdown
-	caddy             string
-	accept, encodings string // the clients' Accept and Accept-Encoding; empty: they send none
-	Against           int    // the site of the group that the ratio is to, whose client and answers are the same
+	Name    string // in Markdown
+	caddy   string
+	accept  string // the clients' Accept, if it is not the group's
+	Against int    // the site of the group that the ratio is to, whose client and answers are the same
 
 	sameHeader bool // the header fields of the answers, too, are the same
 	isEncoded  bool // the answers are, in another way
@@ -89,15 +91,8 @@ const (
 
 // These send a file of 12 kB. Beside 404.html is a 404.html.gz, and none beside plain.html.
 const (
-	fileOnError = `
-root [dir]
-file_server
-handle_errors 404 {
-	rewrite /404.html
-	file_server {
-		status 404
-	}
-}`
+	fileOnError        = "root [dir]\nfile_server\nhandle_errors 404 {\nrewrite /404.html\nfile_server {\nstatus 404\n}\n}"
+	compressedOnError  = "root [dir]\nfile_server\nhandle_errors 404 {\nencode\nrewrite /404.html\nfile_server {\nstatus 404\nprecompressed gzip\n}\n}"
 	fileByPlaceholders = "root [dir]\nnot_found {\ntemplate {vars.root}/404.html [dir]/brand.html\n}\nfile_server"
 	fileByFixedPath    = "root [dir]\nnot_found {\ntemplate [dir]/404.html\n}\nfile_server"
 )
@@ -110,12 +105,6 @@ func compressed(site string) string {
 // uncompressed returns the site that looks for three files of which there is none.
 func uncompressed(site string) string {
 	return strings.NewReplacer("404.html", "plain.html", "\n}", "\nprecompressed\n}").Replace(site)
-}
-
-// browser returns the site with clients that send fields of Chrome.
-func browser(s site) site {
-	s.accept, s.encodings = chrome, "gzip, br, zstd"
-	return s
 }
 
 // upstream answers /found with a 200 and everything else with a 404.
@@ -139,31 +128,22 @@ var groups = []group{
 		},
 	},
 	{
-		Name:     "file",
-		Title:    "A page of one's own, of 12 kB",
-		status:   "404",
-		contains: html,
+		Name:      "file",
+		Title:     "A page of one's own, of 12 kB, for clients that accept `gzip, br, zstd`",
+		status:    "404",
+		contains:  html,
+		accept:    chrome,
+		encodings: "gzip, br, zstd",
 		Sites: []site{
-			{Name: "`handle_errors` and `file_server`", caddy: fileOnError, accept: "text/html"},
-			{Name: "`not_found`, the first of two paths, with placeholders", caddy: fileByPlaceholders, accept: "text/html"},
-			{Name: "`not_found`, a fixed path", caddy: fileByFixedPath, accept: "text/html"},
-		},
-	},
-	{
-		Name:     "compressed",
-		Title:    "A page of one's own, of 12 kB, for a client that accepts `gzip, br, zstd`",
-		status:   "404",
-		contains: html,
-		Sites: []site{
-			browser(site{Name: "`not_found`, a path with placeholders", caddy: fileByPlaceholders}),
-			browser(site{Name: "the same in `encode`", caddy: "route {\nencode\n" + fileByPlaceholders + "\n}", isEncoded: true}),
-			browser(site{Name: "`handle_errors` with `encode` and `precompressed`", caddy: strings.NewReplacer(
-				"rewrite", "encode\nrewrite", "status 404", "status 404\nprecompressed gzip").Replace(fileOnError), isEncoded: true}),
-			browser(site{Name: "`not_found` with `precompressed`", caddy: compressed(fileByPlaceholders), isEncoded: true}),
-			browser(site{Name: "the same without a compressed file", caddy: uncompressed(fileByPlaceholders)}),
-			browser(site{Name: "`not_found`, a fixed path", caddy: fileByFixedPath}),
-			browser(site{Name: "the same with `precompressed`, against that", caddy: compressed(fileByFixedPath), isEncoded: true, Against: 5}),
-			browser(site{Name: "the same without a compressed file, against that", caddy: uncompressed(fileByFixedPath), Against: 5}),
+			{Name: "`handle_errors` and `file_server`", caddy: fileOnError},
+			{Name: "`not_found`, the first of two paths, with placeholders", caddy: fileByPlaceholders},
+			{Name: "`not_found`, a fixed path", caddy: fileByFixedPath},
+			{Name: "`handle_errors` with `encode` and `precompressed`", caddy: compressedOnError, isEncoded: true},
+			{Name: "`not_found` with placeholders and `precompressed`", caddy: compressed(fileByPlaceholders), isEncoded: true},
+			{Name: "`not_found` with a fixed path and `precompressed`", caddy: compressed(fileByFixedPath), isEncoded: true},
+			{Name: "`not_found` with placeholders in `encode`", caddy: "route {\nencode\n" + fileByPlaceholders + "\n}", isEncoded: true},
+			{Name: "`precompressed` without a file, placeholders", caddy: uncompressed(fileByPlaceholders)},
+			{Name: "`precompressed` without a file, a fixed path", caddy: uncompressed(fileByFixedPath)},
 		},
 	},
 	{
