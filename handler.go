@@ -3,7 +3,6 @@ package notfound
 import (
 	"errors"
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -75,7 +74,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
 	}
 	if len(h.Precompressed) > 0 {
-		x.acceptEncoding = strings.Join(r.Header["Accept-Encoding"], ",")
+		x.acceptEncoding = r.Header.Get("Accept-Encoding")
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Rules = &x.judge

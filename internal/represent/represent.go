@@ -184,25 +184,26 @@ func (all *Formats) useFile(
 	}
 	kept, _ := opened.Page.(*userPage)
 	isTemplate := kept != nil && kept.literal == nil
-	r.MayBeEncoded = len(all.encodings) > 0 && !isTemplate
-	r.encoding = ""
-	if r.MayBeEncoded && opened.Suffix != "" {
-		r.encoding = all.encodings[slices.Index(all.suffixes, opened.Suffix)]
-	}
+	var c content
 	var err error
 	switch {
 	case opened.File != nil:
-		r.content, err = contentOfFile(opened.File, opened.Size)
-	case r.encoding != "":
-		r.content = contentOfText(opened.Text)
+		c, err = contentOfFile(opened.File, opened.Size)
+	case opened.Suffix != "" && !isTemplate:
+		c = contentOfText(opened.Text)
 	default:
-		r.content, err = kept.content(format, pg, placeholders)
+		c, err = kept.content(format, pg, placeholders)
 	}
 	if err != nil {
-		r.MayBeEncoded = false
 		f.LogMistake(opened.Path, err, all.logger)
+		return false
 	}
-	return err == nil
+	r.content = c
+	r.MayBeEncoded = len(all.encodings) > 0 && !isTemplate
+	if r.MayBeEncoded && opened.Suffix != "" {
+		r.encoding = all.encodings[slices.Index(all.suffixes, opened.Suffix)]
+	}
+	return true
 }
 
 // acceptedSuffixes returns those of the compressed files that a client accepts, the preferred one first, as file_server
