@@ -204,6 +204,7 @@ var theirFields = map[string]http.Header{
 	"labelled":        {"Content-Type": {"text/plain"}},
 	"xml":             {"Content-Type": {"application/xml"}},
 	"fails":           {"Content-Disposition": {"attachment"}},
+	"unavailable":     {"Retry-After": {"30"}},
 	"overloaded":      {"Content-Type": {"application/problem+json"}, "Retry-After": {"30"}},
 	"designed":        {"X-Error-Page": {"1"}},
 	"german":          {"Content-Language": {"de"}},

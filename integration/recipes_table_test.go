@@ -353,7 +353,7 @@ var recipes = []recipe{
 				want:    missing("text/html", "We have no page at", "From: 8081"),
 			},
 			{address: "www.example.com/account/ok", want: answers(502, "text/html", "Something went wrong")},
-			{address: "www.example.com/shop/unavailable", want: answers(503, "text/html", "Something went wrong")},
+			{address: "www.example.com/shop/unavailable", want: answers(503, "text/html", "Something went wrong", "Retry-After: 30")},
 			{
 				address: "www.example.com/shop/fails",
 				fields:  []string{"Accept-Encoding: gzip"},

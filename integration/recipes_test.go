@@ -238,29 +238,31 @@ func linesOf(res testcaddy.Response) string {
 	return text.String() + "\n" + res.Content
 }
 
-// visitAgain repeats a visit that has found nothing, as its client does later: by a reload with the validators that
-// came, for a part, and by HEAD. There is still nothing, and the whole page.
+// visitAgain repeats a visit that got an error, as its client does later: by a reload with the validators of this or of
+// an earlier page, for a part, by HEAD and by POST. The status is the same, and the page is whole.
 func (s *staged) visitAgain(t *testing.T, v *visit) {
 	t.Helper()
 	method, address := v.target()
-	if v.want.status != http.StatusNotFound || method != http.MethodGet {
+	if v.want.status < http.StatusBadRequest || method != http.MethodGet {
 		return
 	}
 	first := s.ask(t, method, address, v.header())
 	reload := v.header()
-	reload.Set("If-None-Match", cmp.Or(first.Header.Get("ETag"), `"another"`))
+	reload.Set("If-None-Match", cmp.Or(first.Header.Get("ETag"), "*"))
 	reload.Set("If-Modified-Since", cmp.Or(first.Header.Get("Last-Modified"), time.Now().UTC().Format(http.TimeFormat)))
 	part := v.header()
 	part.Set("Range", "bytes=0-9")
+	part.Set("If-Match", `"another"`)
 	for what, res := range map[string]testcaddy.Response{
 		"a reload":             s.ask(t, method, address, reload),
 		"a request for a part": s.ask(t, method, address, part),
 		"HEAD":                 s.ask(t, http.MethodHead, address, v.header()),
+		"POST":                 s.ask(t, http.MethodPost, address, v.header()),
 	} {
-		if res.StatusCode != http.StatusNotFound {
+		if res.StatusCode != v.want.status {
 			t.Errorf("%s, %s: got %s", address, what, res.Status)
 		}
-		if what != "HEAD" && len(res.Content) != len(first.Content) {
+		if what != "HEAD" && what != "POST" && len(res.Content) != len(first.Content) {
 			t.Errorf("%s, %s: got %d bytes, want %d", address, what, len(res.Content), len(first.Content))
 		}
 	}
