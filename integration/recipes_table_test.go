@@ -635,7 +635,12 @@ var recipes = []recipe{
 	{
 		of: "docs/applications.md: Fragments without HTTPS",
 		visits: []visit{
-			{address: "intranet.example.com/html", want: page("From: 9000")},
+			{address: "intranet.example.com/html", want: missing("text/html", "9000 lacks")},
+			{
+				address:  "intranet.example.com",
+				recorded: "Unpoly 3.14.3, Chromium 156 navigation, http,",
+				want:     missing("text/html", "HTTP ERROR", "From: 9000"),
+			},
 			{address: "intranet.example.com", recorded: "htmx 4.0.1, Chromium 156 page by script, http,", want: theirs},
 			{address: "intranet.example.com", recorded: "jQuery 4.0.0, Chromium 156 fragment, http,", want: theirs},
 			{address: "intranet.example.com", recorded: "Unpoly 3.14.3, Chromium 156 page by script, http,", want: theirs},

@@ -324,6 +324,26 @@ func TestRequestIDIsOnThePageAndInTheLog(t *testing.T) {
 	}
 }
 
+// TestRoutersWithoutHTTPS puts the matcher of the one recipe into the other, as the document says.
+func TestRoutersWithoutHTTPS(t *testing.T) {
+	t.Chdir("..")
+	fragments, _, _ := strings.Cut(caddyfiles(t)["docs/applications.md: Fragments without HTTPS"], "\treverse_proxy")
+	_, fragments, _ = strings.Cut(fragments, "{\n")
+	routers := caddyfiles(t)["docs/applications.md: A router that fetches whole pages"]
+	s := stage(t, strings.Replace(routers, "\tnot_found\n", fragments, 1), new(recipe))
+	html := missing("text/html", "HTTP ERROR")
+	for recorded, want := range map[string]answer{
+		"swup 4.10.0, Chromium 156 page by script, http,":                      html,
+		"Unpoly 3.14.3, Chromium 156 navigation, http,":                        html,
+		"htmx 4.0.1, Chromium 156 page by script, http,":                       theirs,
+		"SolidStart 2.0.5, Chromium 156 action or form by script, http,":       theirs,
+		"Unpoly 3.14.3, Chromium 156 action or form by script, http,":          theirs,
+		"Turbo 8.0.23, Chromium 156 page by script, http, GET /turbo/fmissing": theirs,
+	} {
+		s.visit(t, &visit{address: "app.example.com", recorded: recorded, want: want})
+	}
+}
+
 // TestWhatNobodyMaySeeLooksMissing compares what the recipe hides with what is not there.
 func TestWhatNobodyMaySeeLooksMissing(t *testing.T) {
 	t.Chdir("..")
