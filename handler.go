@@ -81,8 +81,8 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	return x.judge.Enter(&h.judgeOptions, &x.request, w.Header())
 }
 
-// callNext calls the next handler. If its response is held, the client gets the page, even if reverse_proxy cannot copy
-// the old response to the end, and panics to abort it. callNext then returns nil.
+// callNext calls the next handler. If its response is held and reverse_proxy panics to abort it, because it cannot copy
+// the old body to its end, callNext returns nil, and the client gets the page.
 func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	x.judge.Begin()
 	x.site.Read(x.writer.Header())
@@ -171,8 +171,8 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	}
 }
 
-// setHeader sets the header of the page, whose own fields hold against the header directives around this handler. It
-// returns the writer to send the page by.
+// setHeader sets the header of the page. The deferred operations of the header directives around this handler are done
+// here, so that the page's own fields can be set once more after them. setHeader returns the writer to send the page by.
 func (x *exchange) setHeader(
 	rep *represent.Representation, vary string, site *represent.SiteHeader,
 ) http.ResponseWriter {
@@ -187,7 +187,7 @@ func (x *exchange) setHeader(
 	deferred.Do(header, http.StatusNotFound)
 	rep.SetHeader(header, vary, nil)
 	deferred.DoForStatus(header, http.StatusNotFound)
-	accept.AddToVary(header, vary) // of which one of them may have made two lines
+	accept.AddToVary(header, vary) // because an operation may have added a line
 	return deferred.Begin(http.StatusNotFound)
 }
 

@@ -209,13 +209,14 @@ func (h *Handler) suffixes() (suffixes []string, err error) {
 		if slices.Contains(h.Precompressed[:i], encoding) {
 			return nil, fmt.Errorf("precompressed: %s is given twice; give each encoding once", encoding)
 		}
-		info, err := caddy.GetModule("http.precompressed." + encoding)
-		if err != nil {
+		var module encode.Precompressed
+		if info, err := caddy.GetModule("http.precompressed." + encoding); err == nil {
+			module, _ = info.New().(encode.Precompressed)
+		}
+		if module == nil {
 			return nil, fmt.Errorf("precompressed: unknown encoding %q; write br, zstd or gzip", encoding)
 		}
-		if module, ok := info.New().(encode.Precompressed); ok {
-			suffixes = append(suffixes, module.Suffix())
-		}
+		suffixes = append(suffixes, module.Suffix())
 	}
 	return suffixes, nil
 }

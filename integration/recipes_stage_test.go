@@ -273,7 +273,7 @@ func standIn(name string) http.HandlerFunc {
 func staticServer(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("From", name)
-		if r.URL.Path != "/404.html" {
+		if r.RequestURI != "/404.html" {
 			http.NotFound(w, r)
 			return
 		}

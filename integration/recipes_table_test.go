@@ -894,7 +894,7 @@ var recipes = []recipe{
 		of:     "docs/order.md: Next to intercept and handle_response",
 		static: []string{"9001"},
 		visits: []visit{
-			{address: "example.com/html", client: browser, want: missing("text/html", "the 404.html of 9001")},
+			{address: "example.com/html?a=b", client: browser, want: missing("text/html", "the 404.html of 9001")},
 			{address: "example.com/html", want: missing("text/html", "the 404.html of 9001")},
 			{method: "POST", address: "example.com/html", want: missing("text/html", "the 404.html of 9001")},
 			{address: "example.com/json", want: missing("application/json", "9000 lacks /json")},

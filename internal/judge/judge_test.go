@@ -592,6 +592,9 @@ func TestPlaceholdersOfAnErrorAreThoseOfItsPage(t *testing.T) {
 	want("before the page", "", false) // as without this handler
 	page.DecidePage(Error, err)
 	want("on the page of an error", "deleted", true)
+	if got, _ := r.Replacer.GetString("http.error"); !strings.Contains(got, "deleted") {
+		t.Errorf("the error itself is %q", got)
+	}
 	page.DecidePage(Response, err)
 	want("on the page in place of a response that broke off", "", true)
 	page.Begin()

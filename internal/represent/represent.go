@@ -113,6 +113,9 @@ func (all *Formats) Check() (read int, notes []string, mistakes error) {
 	for _, row := range all.rows {
 		for _, f := range row.files {
 			isRead, ofFile, mistake := f.Check()
+			if pg, ok := f.Page().(*userPage); ok && pg.literal == nil {
+				ofFile = nil // because a template has no compressed files
+			}
 			if isRead {
 				read++
 			}
@@ -195,8 +198,8 @@ func (all *Formats) useFile(
 		c, err = kept.content(format, pg, placeholders)
 	}
 	if err != nil {
-		f.LogMistake(opened.Path, err, all.logger)
-		return false
+		f.LogMistake(opened.Path+opened.Suffix, err, all.logger)
+		return opened.Suffix != "" && all.useFile(f, r, format, pg, placeholders, nil) // the file itself may be readable
 	}
 	r.content = c
 	r.MayBeEncoded = len(all.encodings) > 0 && !isTemplate

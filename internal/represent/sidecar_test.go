@@ -4,10 +4,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 var (
@@ -88,4 +92,37 @@ func TestWhatHasNoSidecars(t *testing.T) {
 			t.Errorf("%s: got %q, encoded by %q", name, text, encoding)
 		}
 	}
+	withOlder := tempFile(t, "<p>{{.Status}}")
+	writeFile(t, withOlder+".br", "br")
+	if err := os.Chtimes(withOlder+".br", time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Templates: rows{"html": {withOlder}}, Encodings: encodings, Suffixes: suffixes}
+	if _, notes, err := newFormats(t, o).Check(); len(notes) > 0 || err != nil {
+		t.Errorf("checking a template: %q, %v", notes, err)
+	}
+}
+
+// TestKeptFileHasNothingOfAHandler has a second handler share the file of one that is gone, with its logger.
+func TestKeptFileHasNothingOfAHandler(t *testing.T) {
+	o := Options{Templates: rows{"html": {tempFile(t, "page")}}, Trial: trial}
+	first := o
+	first.Logger = zap.New(zapcore.NewTee()) // which allocates one
+	gone := make(chan bool)
+	runtime.AddCleanup(first.Logger, func(bool) { close(gone) }, true)
+	if _, err := New(first); err != nil {
+		t.Fatal(err)
+	}
+	second := newFormats(t, o)
+	first.Logger = nil
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-gone:
+			runtime.KeepAlive(second)
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the file keeps the logger")
 }

@@ -38,11 +38,12 @@ type Trial struct {
 
 // ofKeptFiles says what makes a page of a kept file.
 func ofKeptFiles(f *format, o *Options) userfile.Format {
+	trial := o.Trial // and no other option, because the file may outlast the handler
 	return userfile.Format{
 		Name:     f.name,
 		Suffixes: o.Suffixes,
 		Parse: func(name string, text []byte) (any, error) {
-			return parse(f, name, text, &o.Trial)
+			return parse(f, name, text, &trial)
 		},
 	}
 }

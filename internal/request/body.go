@@ -22,6 +22,7 @@ const maxDiscarded = 256<<10 + 1
 // deadlines. Where Caddy has no such reader, because its timeout is off, net/http sees its own, and is left to it. In
 // full duplex, net/http looks at no body before a response, so there the connection always ends. After a proxied
 // request, the transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
+// A client that holds its body back is not asked for it, which the read would do (RFC 9110, section 10.1.1).
 //
 // A read of no bytes tells whether the body is at its end: Caddy's reader keeps its last error (IdleTimeoutReader.Read,
 // caddyserver/caddy#8103), and has locks. Such a read waits for one of the transport's and, within a chunked body, for
@@ -36,6 +37,10 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 		if server != nil && server.EnableFullDuplex {
 			endConnection(w, http.NoBody)
 		}
+		return
+	}
+	if r.holdsBody {
+		endConnection(w, reader)
 		return
 	}
 	if _, isProxied := r.Replacer.Get("http.reverse_proxy.upstream.hostport"); !isProxied {

@@ -34,6 +34,7 @@ type Request struct {
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
 	hasBody   bool // which another request may follow on the connection
+	holdsBody bool // until it is asked for it
 }
 
 // Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
@@ -48,6 +49,7 @@ func (r *Request) Read(from *http.Request) {
 	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
 	r.authority = from.Host
 	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 // other versions have a stream for each request
+	r.holdsBody = strings.EqualFold(from.Header.Get("Expect"), "100-continue")
 	r.isHTTPS = from.TLS != nil
 	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
 		r.readForwarded(from.Header)

@@ -131,8 +131,8 @@ func (f *File) Check() (isRead bool, notes []string, mistake error) {
 	if last.err != nil {
 		return true, nil, fmt.Errorf("%s: %w", f.kept.path, last.err)
 	}
-	for suffix, s := range last.sidecars {
-		if s.err != nil && !isMissing(s.err) {
+	for _, suffix := range f.kept.format.Suffixes {
+		if s := last.sidecars[suffix]; s.err != nil && !isMissing(s.err) {
 			notes = append(notes, fmt.Sprintf("%s%s: it is not sent: %v", f.kept.path, suffix, s.err))
 		}
 	}

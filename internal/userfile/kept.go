@@ -52,6 +52,15 @@ func keep(path string, format Format) *keptFile {
 		return f
 	}
 	f := &keptFile{path: path, format: format}
+	for other, pointer := range keptFiles.byKey {
+		same := pointer.Value()
+		if same == nil || other.path != path || other.format != format.Name {
+			continue
+		}
+		if last := same.last.Load(); last != nil { // a reload that changes the suffixes keeps the last good page, too
+			f.last.Store(&snapshot{text: last.text, err: last.err, page: last.page})
+		}
+	}
 	keptFiles.byKey[key] = weak.Make(f)
 	runtime.AddCleanup(f, forget, key)
 	return f

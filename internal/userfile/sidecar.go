@@ -28,8 +28,8 @@ func (o *Opened) useSidecarOf(s *snapshot, accepted []string, logger *zap.Logger
 	}
 }
 
-// open opens the first accepted sidecar of a site's own file that counts, or else the file. The file is not opened to
-// find out its age, because that takes three system calls more.
+// open opens the first accepted sidecar of a site's own file that counts, or else the file. The file's age is found
+// without opening it, which would take three more system calls.
 func (o *Opened) open(accepted []string, logger *zap.Logger) error {
 	if len(accepted) > 0 {
 		page, err := os.Stat(o.Path)
@@ -68,7 +68,7 @@ func (o *Opened) openSidecar(suffix string, page fs.FileInfo) error {
 	return nil
 }
 
-// logUnsent says why a sidecar does not count. Without an error, it was not read, because the page has one.
+// logUnsent says why a sidecar does not count. It has no error if it was not read, as beside a page that cannot be used.
 func logUnsent(path string, err error, logger *zap.Logger) {
 	if err == nil {
 		err = errors.New("the page beside it cannot be used")
@@ -78,8 +78,8 @@ func logUnsent(path string, err error, logger *zap.Logger) {
 	}
 }
 
-// withSidecars returns a snapshot with the sidecars as they are now. If the file cannot be used, the text of an earlier
-// one is sent, of which they are not made.
+// withSidecars returns a snapshot with the sidecars as they are now. A file that cannot be used has none: its last good
+// page is sent, and they were made of a newer text.
 func (f *keptFile) withSidecars(s *snapshot, file fs.FileInfo) *snapshot {
 	if s.err != nil || len(f.format.Suffixes) == 0 {
 		return s
