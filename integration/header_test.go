@@ -40,21 +40,11 @@ func TestHeaderOfPage(t *testing.T) {
 	}
 }
 
-// ofTheirBody are fields that do not stay on a page.
-var ofTheirBody = []string{
-	"Alternates", "CDN-Cache-Control", "Content-Language", "Content-Security-Policy", "Digest", "ETag", "Edge-Control",
-	"Incremental", "Link", "MIME-Version", "Memento-Datetime", "No-Vary-Search", "OData-Version", "Preference-Applied",
-	"Repr-Digest", "Server", "Signature-Input", "SourceMap", "TCN", "Unencoded-Digest", "Use-As-Dictionary",
-	"X-Accel-Redirect", "X-LIGHTTPD-Send-File", "X-Reproxy-URL", "X-SourceMap",
-	"Connection-Allowlist", "Document-Isolation-Policy", "Integrity-Policy", "Integrity-Policy-Report-Only",
-	"Permissions-Policy", "Speculation-Rules", "Status", "X-Cascade", "Retry-After",
-}
-
 // TestHeaderOfReplacedResponse replaces a response with fields that describe its body, and with others.
 func TestHeaderOfReplacedResponse(t *testing.T) {
 	app := testcaddy.Backend(t, func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
-		for _, field := range ofTheirBody {
+		for _, field := range []string{"Content-Language", "ETag", "Server"} {
 			h.Set(field, "theirs")
 		}
 		h.Set("Content-Type", "text/html; charset=latin1")
