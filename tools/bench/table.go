@@ -33,7 +33,7 @@ func (t table) String() string {
 		fmt.Fprintf(&b, "|%s", site.Name)
 		for _, p := range protocols {
 			ratio, lowest, highest := t.ratio(i, p)
-			fmt.Fprintf(&b, "|%.1f|%.3f (%.3f to %.3f)", sumOf(t.samples)[cell{i, p.name}].perRequest(), ratio, lowest, highest)
+			fmt.Fprintf(&b, "|%.1f|%.3f (%.3f–%.3f)", sumOf(t.samples)[cell{i, p.name}].perRequest(), ratio, lowest, highest)
 		}
 		b.WriteString("|\n")
 	}
