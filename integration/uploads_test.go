@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// answersEarly is a backend that answers before it reads a body, of which it reads no more.
+// answersEarly is a backend that answers before it reads a body, and then reads no more of it.
 func answersEarly(conn net.Conn) {
 	r := bufio.NewReader(conn)
 	for {

@@ -482,7 +482,7 @@ type handler struct {
 	isDry   bool
 }
 
-// nest has handlers in each other, of which the innermost one gets a 404 response with the header.
+// nest has handlers in each other. The innermost one gets a 404 response with the header.
 func nest(t *testing.T, r *request.Request, header http.Header, handlers []handler) {
 	t.Helper()
 	if len(handlers) == 0 {
@@ -536,7 +536,7 @@ func TestReasonPlaceholder(t *testing.T) {
 	}
 }
 
-// TestLastTypeCounts has several lines of Content-Type, of which browsers take the last.
+// TestLastTypeCounts has several lines of Content-Type. Browsers take the last.
 func TestLastTypeCounts(t *testing.T) {
 	const html, json = "text/html; charset=utf-8", "application/json"
 	for _, tt := range []struct {

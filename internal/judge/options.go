@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Mode  string                      // which 404 responses are replaced
 	Keep  []caddyhttp.ResponseMatcher // which are never replaced
-	Group string                      // of which one handler runs at a time; empty: none
+	Group string                      // one of its handlers runs at a time; empty: none
 }
 
 // The modes of the option replace.

@@ -62,7 +62,7 @@ func CheckNoError(value string) error {
 	return nil
 }
 
-// Each option has a check of its value, to which braces are plain characters, and a cleaning of its expanded value.
+// Each option has a check of its value, where braces are plain characters, and a cleaning of its expanded value.
 
 // CheckContextPath refuses a context path without a leading slash, or with bytes that a path cannot have.
 func CheckContextPath(s string) error {

@@ -53,7 +53,7 @@ func pageWith(message, uri string) *page.Page {
 	}
 }
 
-// anyPage is a page of which a test looks at something else than its texts.
+// anyPage is a page whose texts a test does not look at.
 var anyPage = pageWith("No endpoint GET /missing.html.", "https://www.example.com/docs/apis?x=1")
 
 // trial has what templates are tried with. It knows the shorthands host and os, and os is a full name as well.

@@ -17,7 +17,7 @@ import (
 
 // userPage is what is made of a kept file: a template, or a page without actions.
 type userPage struct {
-	literal  []byte // the page without actions, of which every page is sent; nil: a template
+	literal  []byte // the page without actions, which is sent as it is; nil: a template
 	template interface {
 		Execute(w io.Writer, data any) error
 	}
@@ -49,7 +49,7 @@ func ofKeptFiles(f *format, o *Options) userfile.Format {
 }
 
 // parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
-// where no text can be. A file without actions is the page, of which html/template would drop comments.
+// where no text can be. A file without actions is the page: html/template would drop its comments.
 func parse(f *format, name string, text []byte, t *Trial) (*userPage, error) {
 	if !bytes.Contains(text, []byte("{{")) {
 		return &userPage{literal: text}, f.validate(text)

@@ -183,7 +183,7 @@ func readFile(name string) (text []byte, info fs.FileInfo, err error) {
 var ErrEmpty = errors.New("it is empty")
 
 // openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and no
-// terminal becomes Caddy's own, in which somebody could press ^C. The size is 0 for what the kernel makes up, such as
+// terminal becomes Caddy's own, where somebody could press ^C. The size is 0 for what the kernel makes up, such as
 // the environment in /proc.
 func openRegular(name string) (f *os.File, info fs.FileInfo, err error) {
 	f, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)

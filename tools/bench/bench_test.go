@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestRatioIsThatOfTheSums has four starts, of which the first and the last have the same alignment. A start in which
+// TestRatioIsThatOfTheSums has four starts. The first and the last have the same alignment. A start in which
 // there were few requests counts less.
 func TestRatioIsThatOfTheSums(t *testing.T) {
 	own := cell{1, protocols[0].name}

@@ -65,7 +65,7 @@ func constant(accept string) string {
 	version, _ := caddy.Version()
 	asked := page.Asked{Method: http.MethodGet, Target: "/target", Scheme: "http", Authority: "origin"}
 	p := page.NewMaker(page.Options{DefaultFooter: "Powered by Caddy " + version}).Make(&asked, nil)
-	formats, _ := represent.New(represent.Options{}) // in which nothing could be wrong
+	formats, _ := represent.New(represent.Options{}) // there is nothing that could be wrong
 	representation := formats.Represent(&p, nil, represent.Accepted{Accept: accept})
 	defer representation.Free()
 	header := make(http.Header)
@@ -102,7 +102,7 @@ func compressed(site string) string {
 	return strings.Replace(site, "\n}", "\nprecompressed gzip\n}", 1)
 }
 
-// uncompressed returns the site that looks for three files of which there is none.
+// uncompressed returns the site that looks for three files that do not exist.
 func uncompressed(site string) string {
 	return strings.NewReplacer("404.html", "plain.html", "\n}", "\nprecompressed\n}").Replace(site)
 }
