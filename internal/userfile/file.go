@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,7 +62,7 @@ func Take(path string, format Format, mistakesOfSites *OnceAMinute, logger *zap.
 		return nil, err
 	}
 	kept := keep(expanded, format)
-	kept.load(logger)
+	kept.load(format.Suffixes, logger)
 	return &File{kept: kept, mistakes: &kept.mistakes}, nil
 }
 
@@ -131,7 +132,7 @@ func (f *File) Check() (isRead bool, notes []string, mistake error) {
 	if last.err != nil {
 		return true, nil, fmt.Errorf("%s: %w", f.kept.path, last.err)
 	}
-	for _, suffix := range f.kept.format.Suffixes {
+	for _, suffix := range slices.Sorted(maps.Keys(last.sidecars)) {
 		if s := last.sidecars[suffix]; s.err != nil && !isMissing(s.err) {
 			notes = append(notes, fmt.Sprintf("%s%s: it is not sent: %v", f.kept.path, suffix, s.err))
 		}

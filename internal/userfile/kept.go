@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +22,9 @@ type keptFile struct {
 	last     atomic.Pointer[snapshot] // as it was read last; nil: it was not
 	mistakes OnceAMinute
 
-	reading sync.Mutex // held while the file is read
-	readAt  time.Time
+	reading  sync.Mutex // held while the file is read
+	readAt   time.Time
+	suffixes []string // of the sidecars that some handler has asked for
 }
 
 // snapshot is a file as it was read at some time.
@@ -35,7 +36,7 @@ type snapshot struct {
 	sidecars map[string]sidecar // by suffix
 }
 
-type keptKey struct{ path, format, suffixes string }
+type keptKey struct{ path, format string }
 
 // keptFiles are the files that some handler has.
 var keptFiles = struct {
@@ -45,22 +46,13 @@ var keptFiles = struct {
 
 // keep returns the file of a path, which no handler may have read yet.
 func keep(path string, format Format) *keptFile {
-	key := keptKey{path, format.Name, strings.Join(format.Suffixes, " ")}
+	key := keptKey{path, format.Name}
 	keptFiles.Lock()
 	defer keptFiles.Unlock()
 	if f := keptFiles.byKey[key].Value(); f != nil {
 		return f
 	}
 	f := &keptFile{path: path, format: format}
-	for other, pointer := range keptFiles.byKey {
-		same := pointer.Value()
-		if same == nil || other.path != path || other.format != format.Name {
-			continue
-		}
-		if last := same.last.Load(); last != nil { // a reload that changes the suffixes keeps the last good page, too
-			f.last.Store(&snapshot{text: last.text, err: last.err, page: last.page})
-		}
-	}
 	keptFiles.byKey[key] = weak.Make(f)
 	runtime.AddCleanup(f, forget, key)
 	return f
@@ -80,9 +72,15 @@ const pause = time.Second
 
 // load looks at the file for a config that loads. A mistake that was logged before is logged again, at most once a
 // minute, whatever the number of handlers and of reloads.
-func (f *keptFile) load(logger *zap.Logger) {
+func (f *keptFile) load(suffixes []string, logger *zap.Logger) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
+	for _, suffix := range suffixes {
+		if !slices.Contains(f.suffixes, suffix) {
+			f.suffixes = append(f.suffixes, suffix)
+			f.readAt = time.Time{} // the sidecar is due
+		}
+	}
 	isLogged := f.look(logger)
 	if !isLogged && f.last.Load().err != nil && f.mistakes.isDue() {
 		f.log(logger)

@@ -266,7 +266,7 @@ func TestFileOfNoHandlerIsForgotten(t *testing.T) {
 		runtime.GC()
 		keptFiles.Lock()
 		defer keptFiles.Unlock()
-		_, ok := keptFiles.byKey[keptKey{file, text.Name, ""}]
+		_, ok := keptFiles.byKey[keptKey{file, text.Name}]
 		return ok
 	}
 	for deadline := time.Now().Add(10 * time.Second); isKept(); time.Sleep(time.Millisecond) {

@@ -81,12 +81,12 @@ func logUnsent(path string, err error, logger *zap.Logger) {
 // withSidecars returns a snapshot with the sidecars as they are now. A file that cannot be used has none: its last good
 // page is sent, and they were made of a newer text.
 func (f *keptFile) withSidecars(s *snapshot, file fs.FileInfo) *snapshot {
-	if s.err != nil || len(f.format.Suffixes) == 0 {
+	if s.err != nil || len(f.suffixes) == 0 {
 		return s
 	}
 	with := *s
 	with.sidecars = make(map[string]sidecar)
-	for _, suffix := range f.format.Suffixes {
+	for _, suffix := range f.suffixes {
 		text, info, err := readFile(f.path + suffix)
 		if err == nil {
 			err = checkAge(info, file)

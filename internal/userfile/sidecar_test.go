@@ -141,14 +141,16 @@ func TestSidecarIsLive(t *testing.T) {
 	})
 }
 
-// TestHandlersWithOtherSidecarsShareNoFile has a handler without the option, for which nothing more is read.
-func TestHandlersWithOtherSidecarsShareNoFile(t *testing.T) {
+// TestReloadAddsSidecars has a handler without the option keep the file, at the same second.
+func TestReloadAddsSidecars(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "404.html")
 	writeAt(t, path, "page", time.Unix(0, 0))
 	writeAt(t, path+".br", "br", time.Unix(0, 0))
 	without := take(t, path, zap.NewNop())
-	with := takeWithSidecars(t, path)
-	if got, _ := sent(t, with, nil, ".br"); got != "br" || without.kept.last.Load().sidecars != nil {
-		t.Errorf("got %q, and without the option %v", got, without.kept.last.Load().sidecars)
+	if got, _ := sent(t, takeWithSidecars(t, path), nil, ".br"); got != "br" {
+		t.Errorf("got %q", got)
+	}
+	if opened, _ := without.Open(nil, zap.NewNop()); opened.Page != "page" || opened.Suffix != "" {
+		t.Errorf("without the option, got %v%s", opened.Page, opened.Suffix)
 	}
 }
