@@ -90,8 +90,8 @@ type Handler struct {
 	// placeholders. Default: the built-in page.
 	Template map[string][]string `json:"template,omitempty"`
 
-	// In place of a file that is sent as it is, a client that accepts one of these encodings gets the compressed file that
-	// a build has put beside it. Default: off.
+	// A client that accepts one of these encodings gets the compressed file of a build, such as `404.html.br`, in place of
+	// a file that is sent as it is. Default: off.
 	Precompressed []string `json:"precompressed,omitempty"`
 
 	// The report counts the 404s of this handler. Default: off.
