@@ -49,7 +49,7 @@ func (r *Request) Read(from *http.Request) {
 	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
 	r.authority = from.Host
 	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 // other versions have a stream for each request
-	r.holdsBody = strings.EqualFold(from.Header.Get("Expect"), "100-continue")
+	r.holdsBody = r.hasBody && strings.EqualFold(from.Header.Get("Expect"), "100-continue")
 	r.isHTTPS = from.TLS != nil
 	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
 		r.readForwarded(from.Header)
