@@ -167,7 +167,7 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	}
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		x.logPage(e, cause, p.URI, rep.Format, err)
+		x.logPage(e, cause, p.URI, rep.Format(), err)
 	}
 }
 

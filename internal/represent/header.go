@@ -13,19 +13,21 @@ import (
 
 // Representation is a page as it is sent.
 type Representation struct {
-	Format       string // its name
-	MayBeEncoded bool   // by Accept-Encoding, for this client or for another
+	MayBeEncoded bool // by Accept-Encoding, for this client or for another
 
-	contentType string
-	encoding    string // empty: none
-	content     content
-	policy      string // the Content-Security-Policy that it needs; empty: none
-	hasPolicy   bool   // the header has it, and none of the site's
+	format    *format
+	encoding  string // empty: none
+	content   content
+	isBuiltIn bool // it may need a policy
+	hasPolicy bool // the header has it, and none of the site's
 
 	// A browser asks for a stylesheet. With nosniff, Chromium would hide the status of the page from its console, and from
 	// what drives it.
 	isForStyle bool
 }
+
+// Format returns the name of the format.
+func (r *Representation) Format() string { return r.format.name }
 
 // ErrCut is the error of a file that was cut, or could not be read, while it was sent: the page has fewer bytes than
 // its header says.
@@ -131,7 +133,7 @@ func (r *Representation) SetHeader(header http.Header, vary string, site *SiteHe
 		header[field] = values[n-1 : n : n]
 	}
 
-	set("Content-Type", r.contentType)
+	set("Content-Type", r.format.contentType)
 	set("Content-Length", strconv.FormatInt(r.content.size, 10))
 	if r.encoding != "" {
 		set("Content-Encoding", r.encoding)
@@ -140,9 +142,9 @@ func (r *Representation) SetHeader(header http.Header, vary string, site *SiteHe
 		set("X-Content-Type-Options", "nosniff")
 	}
 	set("Cache-Control", "no-store")
-	r.hasPolicy = r.policy != "" && len(header[policyField]) == 0
+	r.hasPolicy = r.isBuiltIn && r.format.policy != "" && len(header[policyField]) == 0
 	if r.hasPolicy {
-		set(policyField, r.policy)
+		set(policyField, r.format.policy)
 	}
 	if header["Vary"] == nil {
 		set("Vary", vary)

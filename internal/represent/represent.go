@@ -146,9 +146,8 @@ type Accepted struct{ Accept, AcceptEncoding string }
 func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, client Accepted) Representation {
 	format := all.offered[all.offers.Choose(client.Accept)]
 	r := Representation{
-		Format:      format.name,
-		contentType: format.contentType,
-		isForStyle:  accept.Names(client.Accept, "text/css") && !accept.Names(client.Accept, "text/html"),
+		format:     format,
+		isForStyle: accept.Names(client.Accept, "text/css") && !accept.Names(client.Accept, "text/html"),
 	}
 	files := all.filesFor(format)
 	var accepted []string
@@ -163,7 +162,7 @@ func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, clien
 	b := newBuffer()
 	format.write(b, pg)
 	r.content = buffered(b)
-	r.policy = format.policy
+	r.isBuiltIn = true
 	return r
 }
 

@@ -160,8 +160,8 @@ func TestDefaultPage(t *testing.T) {
 		"application/atom+xml":     "xml",
 	} {
 		rep := formats.Represent(pg, nil, Accepted{Accept: mediaType})
-		if rep.Format != want {
-			t.Errorf("%s: got %s, want %s", mediaType, rep.Format, want)
+		if rep.Format() != want {
+			t.Errorf("%s: got %s, want %s", mediaType, rep.Format(), want)
 		}
 		rep.Free()
 	}
