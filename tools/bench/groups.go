@@ -120,11 +120,11 @@ var groups = []group{
 		status:   "404",
 		contains: message,
 		Sites: []site{
-			{Name: "`respond`, a constant with the same header fields", caddy: constant("")},
+			{Name: "`respond`, the same response", caddy: constant("")},
 			{Name: "`not_found`", caddy: "not_found", sameHeader: true},
 			{Name: "`error 404` and `handle_errors`", caddy: handlingErrors},
-			{Name: "`respond`, the page in HTML for Chrome", caddy: constant(chrome), accept: chrome, Against: 3},
-			{Name: "`not_found`, HTML for Chrome, against that", caddy: "not_found", accept: chrome, Against: 3, sameHeader: true},
+			{Name: "`respond`, HTML", caddy: constant(chrome), accept: chrome, Against: 3},
+			{Name: "`not_found`, HTML", caddy: "not_found", accept: chrome, Against: 3, sameHeader: true},
 		},
 	},
 	{
@@ -136,7 +136,7 @@ var groups = []group{
 		encodings: "gzip, br, zstd",
 		Sites: []site{
 			{Name: "`handle_errors` and `file_server`", caddy: fileOnError},
-			{Name: "`not_found`, the first of two paths, with placeholders", caddy: fileByPlaceholders},
+			{Name: "`not_found`, a path with placeholders", caddy: fileByPlaceholders},
 			{Name: "`not_found`, a fixed path", caddy: fileByFixedPath},
 			{Name: "`handle_errors` with `encode` and `precompressed`", caddy: compressedOnError, isEncoded: true},
 			{Name: "`not_found` with placeholders and `precompressed`", caddy: compressed(fileByPlaceholders), isEncoded: true},
@@ -166,8 +166,7 @@ var groups = []group{
 		Sites: []site{
 			{Name: "`reverse_proxy`", caddy: proxying},
 			{Name: "`reverse_proxy` after `not_found`", caddy: "not_found\n" + proxying},
-			{Name: "`reverse_proxy` after `intercept` for a 404", caddy: intercepted},
-			{Name: "`not_found` again, against `intercept`", caddy: "not_found\n" + proxying, Against: 2},
+			{Name: "`reverse_proxy` after `intercept`", caddy: intercepted},
 		},
 	},
 	{
