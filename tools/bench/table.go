@@ -83,7 +83,7 @@ func writeChart(tables []table) error {
 	var bars []bar
 	y := 20
 	for _, t := range tables {
-		bars = append(bars, bar{Title: t.Title, Y: y + 23})
+		bars = append(bars, bar{Title: strings.ReplaceAll(t.Title, "`", ""), Y: y + 23})
 		y += 46
 		for i, site := range t.Sites {
 			if site.Name == "the same again" {
@@ -92,9 +92,9 @@ func writeChart(tables []table) error {
 			ratio, _, _ := t.ratio(i, protocols[0])
 			bars = append(bars, bar{
 				Name:   strings.ReplaceAll(site.Name, "`", ""),
-				IsOurs: strings.Contains(site.Name, "not_found"),
+				IsOurs: strings.Contains(site.caddy, "not_found"),
 				Rate:   1e6 / sumOf(t.samples)[cell{i, protocols[0].name}].perRequest(),
-				Width:  150 / ratio,
+				Width:  130 / ratio,
 				Y:      y,
 			})
 			y += 26
