@@ -186,12 +186,15 @@ func (all *Formats) useFile(
 	}
 	kept, _ := opened.Page.(*userPage)
 	isTemplate := kept != nil && kept.literal == nil
+	if isTemplate {
+		opened.Suffix = "" // the compressed file is not what it makes
+	}
 	var c content
 	var err error
 	switch {
 	case opened.File != nil:
 		c, err = contentOfFile(opened.File, opened.Size)
-	case opened.Suffix != "" && !isTemplate:
+	case opened.Suffix != "":
 		c = contentOfText(opened.Text)
 	default:
 		c, err = kept.content(format, pg, placeholders)
@@ -202,7 +205,7 @@ func (all *Formats) useFile(
 	}
 	r.content = c
 	r.MayBeEncoded = len(all.encodings) > 0 && !isTemplate
-	if r.MayBeEncoded && opened.Suffix != "" {
+	if opened.Suffix != "" {
 		r.encoding = all.encodings[slices.Index(all.suffixes, opened.Suffix)]
 	}
 	return true
