@@ -11,7 +11,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/accept"
 )
 
-// Representation is a page as it is sent.
+// Representation is a page as it is sent. It is kept small, or the stack of each HTTP/2 stream would have to grow: that
+// once took 14 % of the CPU time of an HTML page.
 type Representation struct {
 	MayBeEncoded bool // by Accept-Encoding, for this client or for another
 
