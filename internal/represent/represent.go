@@ -113,9 +113,6 @@ func (all *Formats) Check() (read int, notes []string, mistakes error) {
 	for _, row := range all.rows {
 		for _, f := range row.files {
 			isRead, ofFile, mistake := f.Check()
-			if pg, ok := f.Page().(*userPage); ok && pg.literal == nil {
-				ofFile = nil // because a template has no compressed files
-			}
 			if isRead {
 				read++
 			}
@@ -185,10 +182,6 @@ func (all *Formats) useFile(
 		return false
 	}
 	kept, _ := opened.Page.(*userPage)
-	isTemplate := kept != nil && kept.literal == nil
-	if isTemplate {
-		opened.Suffix = "" // the compressed file is not what it makes
-	}
 	var c content
 	var err error
 	switch {
@@ -204,6 +197,7 @@ func (all *Formats) useFile(
 		return opened.Suffix != "" && all.useFile(f, r, format, pg, placeholders, nil) // the file itself may be readable
 	}
 	r.content = c
+	isTemplate := kept != nil && kept.literal == nil
 	r.MayBeEncoded = len(all.encodings) > 0 && !isTemplate
 	if opened.Suffix != "" {
 		r.encoding = all.encodings[slices.Index(all.suffixes, opened.Suffix)]

@@ -45,6 +45,7 @@ func ofKeptFiles(f *format, o *Options) userfile.Format {
 		Parse: func(name string, text []byte) (any, error) {
 			return parse(f, name, text, &trial)
 		},
+		IsText: func(page any) bool { return page.(*userPage).literal != nil },
 	}
 }
 

@@ -29,6 +29,9 @@ type Format struct {
 
 	// Parse makes a page of the text of a file, whose name is without its folder, or says why the text is none.
 	Parse func(name string, text []byte) (page any, err error)
+
+	// IsText reports whether a page is the text itself, which alone can have sidecars.
+	IsText func(page any) bool
 }
 
 // File is one of the user's files for a format, as a handler has it. There are two kinds.

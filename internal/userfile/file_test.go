@@ -28,6 +28,7 @@ var text = Format{
 		}
 		return page, nil
 	},
+	IsText: func(any) bool { return true },
 }
 
 // values are those of placeholders, by name.

@@ -68,10 +68,10 @@ func (o *Opened) openSidecar(suffix string, page fs.FileInfo) error {
 	return nil
 }
 
-// logUnsent says why a sidecar does not count. It has no error if it was not read, as beside a page that cannot be used.
+// logUnsent says why a sidecar does not count. It has no error if it was not read, as beside a template.
 func logUnsent(path string, err error, logger *zap.Logger) {
 	if err == nil {
-		err = errors.New("the page beside it cannot be used")
+		err = errors.New("the page beside it is a template, or cannot be used")
 	}
 	if e := logger.Check(zapcore.DebugLevel, "a page has no such compressed file"); e != nil {
 		e.Write(zap.String("template", path), zap.Error(err))
@@ -79,9 +79,9 @@ func logUnsent(path string, err error, logger *zap.Logger) {
 }
 
 // withSidecars returns a snapshot with the sidecars as they are now. A file that cannot be used has none: its last good
-// page is sent, and they were made of a newer text.
+// page is sent, and they were made of a newer text. Nor has a template, which makes another text.
 func (f *keptFile) withSidecars(s *snapshot, file fs.FileInfo) *snapshot {
-	if s.err != nil || len(f.suffixes) == 0 {
+	if s.err != nil || len(f.suffixes) == 0 || !f.format.IsText(s.page) {
 		return s
 	}
 	with := *s
