@@ -76,12 +76,14 @@ func constant(accept string) string {
 		fmt.Fprintf(&site, "header %s %q\n", field, header.Get(field))
 	}
 	_, _ = representation.WriteTo(&body)
-	return site.String() + "respond `" + strings.ReplaceAll(body.String(), "http://origin/target", "[origin][target]") + "` 404"
+	return site.String() + "respond `" + strings.ReplaceAll(body.String(), "http://origin/target", "[origin][target]") +
+		"` 404"
 }
 
 // These are a plain proxy, and the ways that Caddy has to answer with the page without not_found.
 const (
-	responding = "respond `HTTP ERROR 404 No endpoint {method} /missing.html.\nURI: {scheme}://{hostport}{uri}\nSTATUS: 404\n" +
+	responding = "respond `HTTP ERROR 404 No endpoint {method} /missing.html.\nURI: {scheme}://{hostport}{uri}\n" +
+		"STATUS: 404\n" +
 		"MESSAGE: No endpoint {method} /missing.html.\nPowered by Caddy [version]\n` 404"
 	handlingErrors = "error 404\nhandle_errors {\n" + responding + "\n}"
 	proxying       = "reverse_proxy 127.0.0.1:18000"
@@ -92,10 +94,11 @@ const (
 // These send a file of 12 kB. Beside 404.html is a 404.html.gz, and none beside plain.html.
 const (
 	fileOnError        = "root [dir]\nfile_server\nhandle_errors 404 {\nrewrite /404.html\nfile_server {\nstatus 404\n}\n}"
-	compressedOnError  = "root [dir]\nfile_server\nhandle_errors 404 {\nencode\nrewrite /404.html\nfile_server {\nstatus 404\nprecompressed gzip\n}\n}"
 	fileByPlaceholders = "root [dir]\nnot_found {\ntemplate {vars.root}/404.html [dir]/brand.html\n}\nfile_server"
 	fileByFixedPath    = "root [dir]\nnot_found {\ntemplate [dir]/404.html\n}\nfile_server"
 )
+
+var compressedOnError = compressed(strings.Replace(fileOnError, "rewrite", "encode\nrewrite", 1))
 
 // compressed returns the site that sends 404.html.gz.
 func compressed(site string) string {
@@ -141,7 +144,11 @@ var groups = []group{
 			{Name: "`handle_errors` with `encode` and `precompressed`", caddy: compressedOnError, isEncoded: true},
 			{Name: "`not_found`, placeholders, `precompressed`", caddy: compressed(fileByPlaceholders), isEncoded: true},
 			{Name: "`not_found`, fixed path, `precompressed`", caddy: compressed(fileByFixedPath), isEncoded: true},
-			{Name: "`not_found`, placeholders, in `encode`", caddy: "route {\nencode\n" + fileByPlaceholders + "\n}", isEncoded: true},
+			{
+				Name:      "`not_found`, placeholders, in `encode`",
+				caddy:     "route {\nencode\n" + fileByPlaceholders + "\n}",
+				isEncoded: true,
+			},
 			{Name: "`precompressed`, placeholders, no file", caddy: uncompressed(fileByPlaceholders)},
 			{Name: "`precompressed`, fixed path, no file", caddy: uncompressed(fileByFixedPath)},
 		},

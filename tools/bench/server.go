@@ -138,7 +138,10 @@ func (s *server) ask(p protocol, client *http.Transport) (answer string, header 
 		request.URL.Path, request.URL.RawQuery = target, ""
 		request.Header.Set("Referer", origin+"/")
 	}
-	for field, value := range map[string]string{"Accept": cmp.Or(s.accept, s.group.accept), "Accept-Encoding": s.group.encodings} {
+	for field, value := range map[string]string{
+		"Accept":          cmp.Or(s.accept, s.group.accept),
+		"Accept-Encoding": s.group.encodings,
+	} {
 		if value != "" {
 			request.Header.Set(field, value)
 		}
