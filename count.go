@@ -8,7 +8,7 @@ import (
 
 // countPage counts a page in the metric and, with the option report, in the report. The address is the one on the page.
 func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
-	miss := x.miss(asked, address, outcomeOf(cause))
+	miss := x.miss(asked, address, outcomes[cause])
 	report.CountPage(&miss)
 	isFirst := x.judge.ClaimCount() // also without the option: no outer handler counts a request that got this page
 	if isFirst && x.handler.counts {
@@ -34,7 +34,7 @@ func (x *exchange) countDryRun(cause judge.Cause) {
 		x.countNoPage(report.OutcomeReplaceable)
 		return
 	}
-	x.countNoPage(outcomeOf(cause))
+	x.countNoPage(outcomes[cause])
 }
 
 // countNoPage counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
@@ -58,5 +58,9 @@ func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcom
 	return miss
 }
 
-// outcomeOf returns what a page counts as.
-func outcomeOf(cause judge.Cause) report.Outcome { return report.Outcome(cause - judge.Unanswered) }
+// outcomes are what a page counts as.
+var outcomes = map[judge.Cause]report.Outcome{
+	judge.Unanswered: report.OutcomeUnanswered,
+	judge.Error:      report.OutcomeError,
+	judge.Response:   report.OutcomeResponse,
+}

@@ -160,8 +160,8 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	x.request.EndBody(w)
 	w.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
-		_, err := rep.WriteTo(w) // an error other than ErrCut means that the client is gone
-		if errors.Is(err, represent.ErrCut) {
+		_, writeErr := rep.WriteTo(w) // another than ErrCut means that the client is gone
+		if errors.Is(writeErr, represent.ErrCut) {
 			panic(http.ErrAbortHandler) // or an HTTP/3 client takes the page for whole
 		}
 	}

@@ -288,18 +288,6 @@ func TestRequestCountsAsTheClientSentIt(t *testing.T) {
 	}
 }
 
-// TestCausesAreTheFirstOutcomes holds the two lists together.
-func TestCausesAreTheFirstOutcomes(t *testing.T) {
-	if judge.NumCauses != int(report.OutcomePassed) {
-		t.Errorf("got %d causes, and %d outcomes of pages", judge.NumCauses, report.OutcomePassed)
-	}
-	for cause := judge.NoCause + 1; int(cause) <= judge.NumCauses; cause++ {
-		if got := outcomeOf(cause).String(); got != cause.String() {
-			t.Errorf("the cause %s counts as %s", cause, got)
-		}
-	}
-}
-
 // TestPageThatTakesTheirPlaceVaries has a page in place of a response that other clients get, and pages that everybody
 // gets.
 func TestPageThatTakesTheirPlaceVaries(t *testing.T) {

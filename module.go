@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -121,10 +122,15 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 }
 
 // optionNames are the names of the options, in the order of their fields. The Caddyfile sets the group by itself.
-var optionNames = []string{
-	"message", "context_path", "base_url", "uri", "footer",
-	"formats", "replace", "keep", "template", "precompressed", "report", "dry_run",
-}
+var optionNames = func() (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
+		name, _, isOption := strings.Cut(field.Tag.Get("json"), ",")
+		if isOption && name != "group" {
+			names = append(names, name)
+		}
+	}
+	return names
+}()
 
 // valueOption is an option that takes one value.
 type valueOption struct {

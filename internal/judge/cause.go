@@ -10,9 +10,6 @@ const (
 	Response                // the page takes the place of a 404 response
 )
 
-// NumCauses is the number of causes that a page may have.
-const NumCauses = int(Response)
-
 var causeNames = [...]string{"", "unanswered", "error", "response"}
 
 // String returns the cause as operators see it.

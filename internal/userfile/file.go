@@ -177,9 +177,6 @@ func readFile(name string) (text []byte, info fs.FileInfo, err error) {
 	defer f.Close()
 	text = make([]byte, info.Size())
 	n, err := io.ReadFull(f, text)
-	if err == io.ErrUnexpectedEOF { // it was cut just now
-		err = nil
-	}
 	return text[:n], info, err
 }
 

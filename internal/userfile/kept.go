@@ -95,15 +95,13 @@ func (f *keptFile) refresh(logger *zap.Logger) {
 	}
 }
 
-// look reads the file, if that is due, and logs a change, or a mistake in a file that is new.
+// look reads the file, if that is due, and logs a change.
 func (f *keptFile) look(logger *zap.Logger) (isLogged bool) {
 	if time.Since(f.readAt) < pause {
 		return false
 	}
-	isNew := f.last.Load() == nil
-	hasChanged := f.read()
-	isGood := f.last.Load().err == nil
-	if !hasChanged || isNew && isGood {
+	isNew := f.last.Load() == nil // load logs a mistake in it
+	if hasChanged := f.read(); !hasChanged || isNew {
 		return false
 	}
 	f.log(logger)
