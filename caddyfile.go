@@ -184,9 +184,6 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// defaultEncodings are those of compressed files, in the order of file_server.
-var defaultEncodings = []string{"br", "zstd", "gzip"}
-
 // checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns how many files it has
 // read, and what else a user should know.
 func checkTemplate(args []string) (read int, notes []string, err error) {
@@ -197,7 +194,6 @@ func checkTemplate(args []string) (read int, notes []string, err error) {
 	if err := h.check(true); err != nil {
 		return 0, nil, err
 	}
-	h.Precompressed = defaultEncodings
 	representations, err := h.newRepresentations()
 	if err != nil {
 		return 0, nil, err
@@ -242,7 +238,7 @@ func (h *Handler) setOption(name string, d *caddyfile.Dispenser) error {
 	case "precompressed":
 		h.Precompressed = args
 		if len(args) == 0 {
-			h.Precompressed = slices.Clone(defaultEncodings)
+			h.Precompressed = []string{"br", "zstd", "gzip"} // in the order of file_server
 		}
 		return nil
 	case "report":

@@ -182,12 +182,16 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 			want:   `formats: unknown format "yaml"; the formats are text, `,
 		},
 		{
-			config: `{"precompressed":["br","br"],"template":{"html":["404.html"]}}`,
+			config: `{"precompressed":["br","br"],"template":{"html":["{http.vars.root}/404.html"]}}`,
 			want:   "precompressed: br is given twice; give each encoding once",
 		},
 		{
 			config: `{"precompressed":["br"]}`,
-			want:   "precompressed: the built-in page has no compressed files; add a template, or leave this out",
+			want:   "precompressed: only a template whose path has a placeholder of a request has compressed files; ",
+		},
+		{
+			config: `{"precompressed":["br"],"template":{"html":["{env.PATH}/404.html"]}}`,
+			want:   "write {vars.root}/404.html in a Caddyfile, and {http.vars.root}/404.html in JSON, or leave this out",
 		},
 		{
 			config: `{"replace":"some"}`,

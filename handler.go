@@ -3,13 +3,13 @@ package notfound
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/page"
 	"github.com/caddy-notfound/notfound/internal/represent"
@@ -74,7 +74,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
 	}
 	if len(h.Precompressed) > 0 {
-		x.acceptEncoding = r.Header.Get("Accept-Encoding")
+		x.acceptEncoding = strings.Join(r.Header["Accept-Encoding"], ",")
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Rules = &x.judge
@@ -137,16 +137,12 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	asked := x.request.Asked()
 	p := h.maker.Make(&asked, x.request.Replacer)
 	x.countPage(cause, &asked, p.URI)
-	client := represent.Accepted{Accept: x.request.Accept, AcceptEncoding: x.acceptEncoding}
-	rep := h.representations.Represent(&p, x.request.Replacer, client)
+	rep := h.representations.Represent(&p, x.request.Replacer, represent.Client{
+		Accept:         x.request.Accept,
+		AcceptEncoding: x.acceptEncoding,
+		VariesByClient: x.judge.VariesByClient(cause),
+	})
 	defer rep.Free()
-	vary := "Accept" // also with one format: nosniff depends on it
-	if x.judge.VariesByClient(cause) {
-		vary = request.VaryByClient
-	}
-	if rep.MayBeEncoded {
-		vary += ", Accept-Encoding"
-	}
 
 	var site *represent.SiteHeader // what the site had set before a response that is replaced; nil: there is none
 	if x.writer.IsHeld() {
@@ -156,7 +152,7 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	if cause == judge.Response || cause == judge.Error && x.request.IsIntercepted() {
 		site = &x.site
 	}
-	w := x.setHeader(&rep, vary, site)
+	w := x.setHeader(&rep, site)
 	x.request.EndBody(w)
 	w.WriteHeader(http.StatusNotFound)
 	if asked.Method != http.MethodHead {
@@ -173,21 +169,19 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 
 // setHeader sets the header of the page. The deferred operations of the header directives around this handler are done
 // here, so that the page's own fields can be set once more after them. setHeader returns the writer to send the page by.
-func (x *exchange) setHeader(
-	rep *represent.Representation, vary string, site *represent.SiteHeader,
-) http.ResponseWriter {
+func (x *exchange) setHeader(rep *represent.Representation, site *represent.SiteHeader) http.ResponseWriter {
 	w := x.writer.ResponseWriter
 	header := w.Header()
-	rep.SetHeader(header, vary, site)
+	rep.SetHeader(header, site)
 	deferred := response.DeferredAround(w)
 	if deferred == nil {
 		return w
 	}
 	rep.HidePolicy(header)
 	deferred.Do(header, http.StatusNotFound)
-	rep.SetHeader(header, vary, nil)
+	rep.SetHeader(header, nil)
 	deferred.DoForStatus(header, http.StatusNotFound)
-	accept.AddToVary(header, vary) // because an operation may have added a line
+	rep.AddToVary(header) // because an operation may have added a line
 	return deferred.Begin(http.StatusNotFound)
 }
 

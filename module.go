@@ -77,7 +77,7 @@ type Handler struct {
 	Footer string `json:"footer,omitempty"`
 
 	// These representations are offered, the first one to a client that accepts none of them. Default: `text html markdown
-	// json problem xml`.
+	// json problem xml`, those with a `template` first.
 	Formats []string `json:"formats,omitempty"`
 
 	// These 404 responses are replaced: what people look at (`pages`), that for `browsers` alone, `all` or `none`.
@@ -92,7 +92,7 @@ type Handler struct {
 	Template map[string][]string `json:"template,omitempty"`
 
 	// A client that accepts one of these encodings gets the compressed file of a build, such as `404.html.br`, in place of
-	// a file that is sent as it is. Default: off.
+	// a file whose path has placeholders of a request. Default: off.
 	Precompressed []string `json:"precompressed,omitempty"`
 
 	// The report counts the 404s of this handler. Default: off.
@@ -262,22 +262,19 @@ func (h *Handler) check(isLoading bool) error {
 	if err := represent.CheckTemplates(h.Template, h.Formats); err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
-	for _, row := range h.Template {
-		for _, path := range row {
-			if len(h.Precompressed) > 0 && strings.HasSuffix(path, "}") {
-				return fmt.Errorf("precompressed: %q ends in a placeholder, and with .br behind it may be another's page; "+
-					"end it in a name, as in {http.vars.root}/404.html", path)
-			}
-			if !isLoading {
-				continue
-			}
-			if err := checkShorthands(path); err != nil {
-				return fmt.Errorf("template: %w", err)
-			}
+	if len(h.Precompressed) > 0 {
+		if err := represent.CheckPrecompressed(h.Template, isLoading); err != nil {
+			return fmt.Errorf("precompressed: %w", err)
 		}
 	}
-	if isLoading && len(h.Precompressed) > 0 && len(h.Template) == 0 {
-		return errors.New("precompressed: the built-in page has no compressed files; add a template, or leave this out")
+	if isLoading {
+		for _, row := range h.Template {
+			for _, path := range row {
+				if err := checkShorthands(path); err != nil {
+					return fmt.Errorf("template: %w", err)
+				}
+			}
+		}
 	}
 	_, err := h.suffixes()
 	return err

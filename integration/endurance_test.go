@@ -238,8 +238,11 @@ func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
 		if err != nil {
 			return err
 		}
-		if k.answer == "template" {
+		switch k.answer {
+		case "template":
 			req.Header.Set("Accept", "text/html")
+		case "text":
+			req.Header.Set("Accept", "text/plain")
 		}
 		res, err = c.HTTP.Do(req)
 		if err != nil && ctx.Err() != nil {

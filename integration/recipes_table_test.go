@@ -47,7 +47,7 @@ var recipes = []recipe{
 			{address: "www.example.com/fr/x", client: browser, want: missing("text/html", "the page")},
 			{address: "www.example.com/design", client: browser, want: missing("text/html", "the page")},
 			{address: "www.example.com/de/404.html", client: browser, want: missing("text/html", "die Seite")},
-			{address: "www.example.com/x", want: page()},
+			{address: "www.example.com/x", want: missing("text/html", "the page")},
 			{address: "www.example.com/hello.txt", want: found("text/plain", "has hello.txt")},
 		},
 	},
@@ -80,7 +80,7 @@ var recipes = []recipe{
 				want:    missing("text/html", "compressed", "Content-Encoding: br"),
 			},
 			{address: "www.example.com/404.html.br", client: browser, want: missing("text/html", "the page")},
-			{address: "www.example.com/x", want: page()},
+			{address: "www.example.com/x", want: missing("text/html", "the page")},
 		},
 	},
 	{
@@ -242,6 +242,7 @@ var recipes = []recipe{
 			},
 			{
 				address: "berlin.example.com/html",
+				accept:  "text/plain",
 				fields:  []string{"Accept-Language: de"},
 				want:    missing("text/plain", "MESSAGE: Diese Seite gibt es nicht."),
 			},
@@ -295,8 +296,13 @@ var recipes = []recipe{
 				client:  browser,
 				want:    missing("text/html", `<form action="/search"`),
 			},
-			{address: "guide.example.com/nothing", accept: "*/*", want: page(`Link: </llms.txt>; rel="help"`)},
-			{address: "guide.example.com/search?q=x", want: page("From: 8081")},
+			{
+				address: "guide.example.com/nothing",
+				accept:  "*/*",
+				want:    missing("text/html", `<form action="/search"`, `Link: </llms.txt>; rel="help"`),
+			},
+			{address: "guide.example.com/nothing", accept: "text/plain", want: page(`Link: </llms.txt>; rel="help"`)},
+			{address: "guide.example.com/search?q=x", want: missing("text/html", `<form action="/search"`, "From: 8081")},
 			{address: "guide.example.com/hello.txt", want: found("text/plain", "/srv/www has").without("Link")},
 		},
 	},
@@ -346,7 +352,7 @@ var recipes = []recipe{
 		down: []string{"8082"},
 		visits: []visit{
 			{address: "www.example.com/nothing", client: browser, want: missing("text/html", "We have no page at")},
-			{address: "www.example.com/nothing", want: page()},
+			{address: "www.example.com/nothing", accept: "text/plain", want: page()},
 			{
 				address: "www.example.com/shop/html",
 				client:  browser,
@@ -402,7 +408,7 @@ var recipes = []recipe{
 			{address: "localhost:8080/shop/german-designed", want: missing("text/html", "8081 lacks")},
 			{address: "localhost:8080/shop/german", want: missing("text/html", "We looked everywhere")},
 			{address: "localhost:8080/shop/french-designed", want: missing("text/html", "We looked everywhere")},
-			{address: "localhost:8080/html", want: missing("text/plain", "There is nothing here.")},
+			{address: "localhost:8080/html", accept: "text/plain", want: missing("text/plain", "There is nothing here.")},
 			{address: "localhost:8080/wiki/html", want: missing("text/html", "8081 lacks")},
 			{address: "localhost:8080/ok", want: found("text/html", "8081 has")},
 		},
@@ -628,7 +634,6 @@ var recipes = []recipe{
 		visits: []visit{
 			{address: "go.example.com/x?go-get=1", want: missing("text/html", goImport)},
 			{address: "go.example.com/x", client: browser, want: missing("text/html", goImport)},
-			{address: "go.example.com/x", want: page()},
 			{address: "go.example.com/hello.txt?go-get=1", want: found("text/plain", "/srv/go has hello.txt")},
 		},
 	},

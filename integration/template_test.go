@@ -36,9 +36,9 @@ func TestReloadWithTemplates(t *testing.T) {
 
 	// forty sites start with a broken template, and a reload adds another
 	s := testcaddy.StartConfig(t, config(""))
-	getPage(t, s.Client, "http://site7.test/x")
+	getPage(t, s.Client, "http://site7.test/x", "Accept: text/plain")
 	s.Reload(t, config("http://new.test:0 {\nnot_found {\ntemplate "+testcaddy.Quote(alsoBroken)+"\n}\n}"))
-	getPage(t, s.Client, "http://new.test/x")
+	getPage(t, s.Client, "http://new.test/x", "Accept: text/plain")
 	wantLogged(shared)
 	wantLogged(alsoBroken)
 
@@ -104,39 +104,40 @@ func TestPrecompressedPage(t *testing.T) {
 		r.Header.Set("Accept-Encoding", "zstd")
 		return next.ServeHTTP(w, r)
 	})
-	for _, template := range []string{"{vars.root}/404.html", testcaddy.Quote(dir + "/404.html")} {
-		s := startSite(t, `
+	s := startSite(t, `
 		root `+testcaddy.Quote(dir)+`
 		header >Content-Encoding zstd
 		header >Vary Origin
 		route {
 			encode /encode/* gzip
 			not_found {
-				template `+template+`
+				template {vars.root}/404.html
 				precompressed
 			}
 			`+within+`
 			error /error 404
 			respond /response "theirs" 404
 		}`)
-		for path, vary := range map[string]string{
-			"/unanswered": "Origin, Accept, Accept-Encoding",
-			"/error":      "Origin, Accept, Accept-Encoding",
-			"/response":   "Origin, Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests, Accept-Encoding",
-		} {
-			for method, content := range map[string]string{"GET": "br", "HEAD": ""} {
-				res := s.Do(t, method, "http://a.test"+path, "Accept: text/html", "Accept-Encoding: gzip, br")
-				res.Want(t, http.StatusNotFound, content)
-				res.WantHeader(t, "Content-Encoding", "br")
-				res.WantHeader(t, "Content-Length", "2")
-				res.WantHeader(t, "Vary", vary)
-			}
+	for path, vary := range map[string]string{
+		"/unanswered": "Origin, Accept, Accept-Encoding",
+		"/error":      "Origin, Accept, Accept-Encoding",
+		"/response":   "Origin, Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests, Accept-Encoding",
+	} {
+		for method, content := range map[string]string{"GET": "br", "HEAD": ""} {
+			res := s.Do(t, method, "http://a.test"+path, "Accept: text/html", "Accept-Encoding: gzip, br")
+			res.Want(t, http.StatusNotFound, content)
+			res.WantHeader(t, "Content-Encoding", "br")
+			res.WantHeader(t, "Content-Length", "2")
+			res.WantHeader(t, "Vary", vary)
 		}
-		plain := s.Get(t, "http://a.test/x", "Accept: text/html", "Accept-Encoding: gzip")
-		plain.Want(t, http.StatusNotFound, page)
-		plain.WantHeader(t, "Content-Encoding", "")
-		plain.WantHeader(t, "Vary", "Origin, Accept, Accept-Encoding")
-		s.Get(t, "http://a.test/x", "Accept-Encoding: br").WantHeader(t, "Vary", "Origin, Accept") // the built-in page
-		s.Get(t, "http://a.test/encode/x", "Accept: text/html", "Accept-Encoding: br, gzip").Want(t, http.StatusNotFound, "br")
 	}
+	s.Get(t, "http://a.test/x", "Accept: text/html", "Accept-Encoding: gzip", "Accept-Encoding: br").
+		Want(t, http.StatusNotFound, "br")
+	plain := s.Get(t, "http://a.test/x", "Accept: text/html", "Accept-Encoding: gzip")
+	plain.Want(t, http.StatusNotFound, page)
+	plain.WantHeader(t, "Content-Encoding", "")
+	plain.WantHeader(t, "Vary", "Origin, Accept, Accept-Encoding")
+	builtIn := s.Get(t, "http://a.test/x", "Accept: text/plain", "Accept-Encoding: br")
+	builtIn.WantHeader(t, "Vary", "Origin, Accept")
+	s.Get(t, "http://a.test/encode/x", "Accept: text/html", "Accept-Encoding: br, gzip").Want(t, http.StatusNotFound, "br")
 }

@@ -43,6 +43,15 @@ func contentOfFile(f *os.File, size int64) (content, error) {
 	return buffered(b), nil
 }
 
+// contentOfSidecar returns the content of a sidecar, if it counts and can be read.
+func contentOfSidecar(opened *userfile.Opened, suffix string) (content, error) {
+	f, info, err := opened.OpenSidecar(suffix)
+	if err != nil {
+		return content{}, err
+	}
+	return contentOfFile(f, info.Size())
+}
+
 // buffers are reused: the built-in HTML page is longer than everything else that a request allocates.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/caddy-notfound/notfound/internal/accept"
 	"github.com/caddy-notfound/notfound/internal/page"
@@ -71,7 +72,7 @@ MESSAGE: {{.Message}}
 		`<message>{{.Message}}</message><footer>{{.Footer}}</footer></error>` + "\n"
 )
 
-// formats are the kinds of representations, in the default order of preference.
+// formats are the kinds of representations, in the order of preference if none has files of the user's.
 var formats = []*format{
 	{
 		name:        "text",
@@ -126,12 +127,8 @@ var formats = []*format{
 	},
 }
 
-// allOffers are those of all formats, which most handlers share.
-var allOffers accept.Offers
-
 func init() {
 	for _, f := range formats {
-		allOffers = append(allOffers, &f.offer)
 		f.parts = split(f.source)
 		if f.escapeURI == nil {
 			f.escapeURI = f.escape
@@ -139,7 +136,7 @@ func init() {
 	}
 }
 
-// FormatNames returns the names of the representations, in the default order of preference.
+// FormatNames returns the names of the representations, in the order of preference if none has files of the user's.
 func FormatNames() (names []string) {
 	for _, f := range formats {
 		names = append(names, f.name)
@@ -147,34 +144,46 @@ func FormatNames() (names []string) {
 	return names
 }
 
-// formatsOf finds formats by their names. Without names it returns all of them.
-func formatsOf(names []string) (offered []*format, err error) {
-	if len(names) == 0 {
-		return formats, nil
-	}
-	for _, name := range names {
-		f, err := formatOf(name)
-		switch {
-		case err != nil:
-			return nil, err
-		case slices.Contains(offered, f):
-			return nil, fmt.Errorf("%s is given twice; give each format once", name)
-		}
-		offered = append(offered, f)
-	}
-	return offered, nil
+// order has formats in an order of preference, and what a client can choose from. Handlers share it.
+type order struct {
+	formats []*format
+	offers  accept.Offers
 }
 
-// offersOf returns what a client can choose from.
-func offersOf(offered []*format) accept.Offers {
-	if len(offered) == len(formats) && &offered[0] == &formats[0] {
-		return allOffers
+// choose returns the format that an Accept field asks for.
+func (o *order) choose(field string) *format { return o.formats[o.offers.Choose(field)] }
+
+// orders are those that handlers have, by the names of their formats.
+var orders sync.Map
+
+// orderOf returns the order of formats with these names.
+func orderOf(names []string) *order {
+	key := strings.Join(names, " ")
+	if known, ok := orders.Load(key); ok {
+		return known.(*order)
 	}
-	offers := make(accept.Offers, len(offered))
-	for i, f := range offered {
-		offers[i] = &f.offer
+	o := new(order)
+	for _, name := range names {
+		f, _ := formatOf(name) // which has been checked
+		o.formats = append(o.formats, f)
+		o.offers = append(o.offers, &f.offer)
 	}
-	return offers
+	known, _ := orders.LoadOrStore(key, o)
+	return known.(*order)
+}
+
+// ownFirst returns the names of all formats in the default order of preference: those that have files of the user's,
+// and then the others.
+func ownFirst(rows map[string][]string) []string {
+	var own, others []string
+	for _, name := range FormatNames() {
+		if len(rows[name]) > 0 {
+			own = append(own, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return append(own, others...)
 }
 
 func formatOf(name string) (*format, error) {

@@ -9,18 +9,19 @@ import (
 	"strings"
 
 	"github.com/caddy-notfound/notfound/internal/accept"
+	"github.com/caddy-notfound/notfound/internal/request"
 )
 
 // Representation is a page as it is sent. It is kept small, or the stack of each HTTP/2 stream would have to grow: that
 // once took 14 % of the CPU time of an HTML page.
 type Representation struct {
-	MayBeEncoded bool // by Accept-Encoding, for this client or for another
-
-	format    *format
-	encoding  string // empty: none
-	content   content
-	isBuiltIn bool // it may need a policy
-	hasPolicy bool // the header has it, and none of the site's
+	format         *format
+	encoding       string // empty: none
+	content        content
+	variesByClient bool // other clients get the response that it replaces
+	mayBeEncoded   bool // for this client or for another
+	isBuiltIn      bool // it may need a policy
+	hasPolicy      bool // the header has it, and none of the site's
 
 	// A browser asks for a stylesheet. With nosniff, Chromium would hide the status of the page from its console, and from
 	// what drives it.
@@ -113,10 +114,9 @@ func (s *SiteHeader) restore(header http.Header) {
 	}
 }
 
-// SetHeader sets the header of a response to that of the page, without the fields of another body. vary are the fields
-// of a request by which other clients may get something else. The site's fields are restored from site, if that is not
-// nil. A Content-Security-Policy of the site's overrides the page's.
-func (r *Representation) SetHeader(header http.Header, vary string, site *SiteHeader) {
+// SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields
+// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's.
+func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	for field := range header {
 		if describesBody(field) {
 			delete(header, field)
@@ -148,10 +148,25 @@ func (r *Representation) SetHeader(header http.Header, vary string, site *SiteHe
 		set(policyField, r.format.policy)
 	}
 	if header["Vary"] == nil {
-		set("Vary", vary)
+		set("Vary", r.vary())
 	} else {
-		accept.AddToVary(header, vary)
+		r.AddToVary(header)
 	}
+}
+
+// AddToVary adds the fields of the request on which the page depends, unless they are there.
+func (r *Representation) AddToVary(header http.Header) { accept.AddToVary(header, r.vary()) }
+
+// vary returns the fields of the request on which the page depends.
+func (r *Representation) vary() string {
+	vary := "Accept" // also with one format: nosniff depends on it
+	if r.variesByClient {
+		vary = request.VaryByClient
+	}
+	if r.mayBeEncoded {
+		vary += ", Accept-Encoding"
+	}
+	return vary
 }
 
 // HidePolicy takes the page's own policy out of a header, before operations that are meant for policies of the site's.

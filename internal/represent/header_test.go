@@ -11,8 +11,8 @@ import (
 // setHeader makes a header that of an HTML page. Nil for the site means that the page replaces no response.
 func setHeader(t *testing.T, o Options, header http.Header, site *SiteHeader) {
 	t.Helper()
-	rep := newFormats(t, o).Represent(anyPage, placeholders(nil), Accepted{Accept: "text/html"})
-	rep.SetHeader(header, "Accept", site)
+	rep := newFormats(t, o).Represent(anyPage, placeholders(nil), Client{Accept: "text/html"})
+	rep.SetHeader(header, site)
 	rep.Free()
 }
 
@@ -181,12 +181,12 @@ func TestMissingStylesheetHasNoNosniff(t *testing.T) {
 		"*/*":                             "nosniff",
 	} {
 		for _, ofSite := range []string{"", "nosniff"} {
-			rep := formats.Represent(anyPage, nil, Accepted{Accept: field})
+			rep := formats.Represent(anyPage, nil, Client{Accept: field})
 			header := http.Header{}
 			if ofSite != "" {
 				header.Set("X-Content-Type-Options", ofSite)
 			}
-			rep.SetHeader(header, "Accept", nil)
+			rep.SetHeader(header, nil)
 			rep.Free()
 			got := header.Get("X-Content-Type-Options")
 			if wanted := max(want, ofSite); got != wanted {

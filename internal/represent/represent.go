@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/encode"
@@ -29,7 +30,7 @@ import (
 type Options struct {
 	Formats   []string
 	Templates map[string][]string
-	Encodings []string    // of the compressed files beside one that is sent as it is, the preferred one first
+	Encodings []string    // of the compressed files beside a site's own one, the preferred one first
 	Suffixes  []string    // of these files, one for each encoding
 	Logger    *zap.Logger // says why a file cannot be sent
 
@@ -38,8 +39,15 @@ type Options struct {
 
 // CheckFormats refuses unknown formats and repeated ones.
 func CheckFormats(names []string) error {
-	_, err := formatsOf(names)
-	return err
+	for i, name := range names {
+		if _, err := formatOf(name); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("%s is given twice; give each format once", name)
+		}
+	}
+	return nil
 }
 
 // CheckTemplates checks the user's files by their formats. It refuses files that no client could get.
@@ -63,11 +71,30 @@ func CheckTemplates(rows map[string][]string, offered []string) error {
 	return nil
 }
 
+// CheckPrecompressed refuses files whose sidecars may be another's. If these are all files of a handler, one of them
+// has to be a site's own, because no other has sidecars.
+func CheckPrecompressed(rows map[string][]string, areAll bool) error {
+	hasSidecars := false
+	for _, row := range rows {
+		for _, path := range row {
+			if err := userfile.CheckSidecars(path); err != nil {
+				return err
+			}
+			hasSidecars = hasSidecars || userfile.IsOfSite(path)
+		}
+	}
+	if areAll && !hasSidecars {
+		return errors.New("only a template whose path has a placeholder of a request has compressed files; " +
+			"write {vars.root}/404.html in a Caddyfile, and {http.vars.root}/404.html in JSON, or leave this out")
+	}
+	return nil
+}
+
 // Formats are the representations on offer.
 type Formats struct {
-	offered         []*format
-	offers          accept.Offers // of offered
-	rows            []row         // one for each format that has files
+	order           *order
+	orderOfBuiltIn  *order // if there is a row for the format, but no file of it can be sent
+	rows            []row  // one for each format that has files
 	encodings       []string
 	suffixes        []string
 	mistakesOfSites userfile.OnceAMinute
@@ -84,18 +111,21 @@ type row struct {
 // mistake in one is logged, and stops no site: another page is sent until the file can be used. New fails if a
 // placeholder of the environment or the system in a path is not set.
 func New(o Options) (*Formats, error) {
-	formats, _ := formatsOf(o.Formats)
-	all := &Formats{
-		offered:   formats,
-		offers:    offersOf(formats),
-		encodings: o.Encodings,
-		suffixes:  o.Suffixes,
-		logger:    o.Logger,
+	preferred, builtIn := o.Formats, o.Formats
+	if len(o.Formats) == 0 {
+		preferred, builtIn = ownFirst(o.Templates), FormatNames()
 	}
-	for _, format := range formats {
+	all := &Formats{
+		order:          orderOf(preferred),
+		orderOfBuiltIn: orderOf(builtIn),
+		encodings:      o.Encodings,
+		suffixes:       o.Suffixes,
+		logger:         o.Logger,
+	}
+	for _, format := range all.order.formats {
 		row := row{format: format}
 		for _, path := range o.Templates[format.name] {
-			f, err := userfile.Take(path, ofKeptFiles(format, &o), &all.mistakesOfSites, o.Logger)
+			f, err := userfile.Take(path, ofKeptFiles(format, o.Trial), &all.mistakesOfSites, o.Logger)
 			if err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
@@ -112,11 +142,13 @@ func New(o Options) (*Formats, error) {
 func (all *Formats) Check() (read int, notes []string, mistakes error) {
 	for _, row := range all.rows {
 		for _, f := range row.files {
-			isRead, ofFile, mistake := f.Check()
+			isRead, note, mistake := f.Check()
 			if isRead {
 				read++
 			}
-			notes = append(notes, ofFile...)
+			if note != "" {
+				notes = append(notes, note)
+			}
 			mistakes = errors.Join(mistakes, mistake)
 		}
 	}
@@ -135,29 +167,32 @@ func (all *Formats) ShowsRequestID() bool {
 	return false
 }
 
-// Accepted has the header fields that say what a client accepts.
-type Accepted struct{ Accept, AcceptEncoding string }
+// Client is what the representation of a page depends on.
+type Client struct {
+	Accept, AcceptEncoding string
+	VariesByClient         bool // the page takes the place of a response that other clients get
+}
 
 // Represent renders a page in the representation that a client asks for: the first file of the row that can be sent, or
 // the built-in page. The caller frees it.
-func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, client Accepted) Representation {
-	format := all.offered[all.offers.Choose(client.Accept)]
+func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, client Client) Representation {
+	format := all.order.choose(client.Accept)
 	r := Representation{
-		format:     format,
-		isForStyle: accept.Names(client.Accept, "text/css") && !accept.Names(client.Accept, "text/html"),
+		format:         format,
+		isForStyle:     accept.Names(client.Accept, "text/css") && !accept.Names(client.Accept, "text/html"),
+		variesByClient: client.VariesByClient,
 	}
 	files := all.filesFor(format)
-	var accepted []string
-	if len(files) > 0 {
-		accepted = all.acceptedSuffixes(client.AcceptEncoding)
-	}
 	for _, f := range files {
-		if all.useFile(f, &r, format, pg, placeholders, accepted) {
+		if all.useFile(f, &r, pg, placeholders, client.AcceptEncoding) {
 			return r
 		}
 	}
+	if len(files) > 0 {
+		r.format = all.orderOfBuiltIn.choose(client.Accept)
+	}
 	b := newBuffer()
-	format.write(b, pg)
+	r.format.write(b, pg)
 	r.content = buffered(b)
 	r.isBuiltIn = true
 	return r
@@ -175,47 +210,56 @@ func (all *Formats) filesFor(format *format) []*userfile.File {
 
 // useFile makes one of the user's files the content of a representation. It reports whether the file can be sent.
 func (all *Formats) useFile(
-	f *userfile.File, r *Representation, format *format, pg *page.Page, placeholders *caddy.Replacer, accepted []string,
+	f *userfile.File, r *Representation, pg *page.Page, placeholders *caddy.Replacer, acceptEncoding string,
 ) bool {
-	opened, ok := f.Open(placeholders, all.logger, accepted...)
+	opened, ok := f.Open(placeholders, all.logger)
 	if !ok {
 		return false
 	}
-	kept, _ := opened.Page.(*userPage)
-	var c content
 	var err error
-	switch {
-	case opened.File != nil:
-		c, err = contentOfFile(opened.File, opened.Size)
-	case opened.Suffix != "":
-		c = contentOfText(opened.Text)
-	default:
-		c, err = kept.content(format, pg, placeholders)
+	kept, isKept := opened.Page.(*userPage)
+	if isKept {
+		r.content, err = kept.content(r.format, pg, placeholders)
+	} else {
+		r.content, r.encoding, err = all.contentOfSites(&opened, acceptEncoding)
 	}
 	if err != nil {
-		f.LogMistake(opened.Path+opened.Suffix, err, all.logger)
-		return opened.Suffix != "" && all.useFile(f, r, format, pg, placeholders, nil) // the file itself may be readable
+		f.LogMistake(opened.Path, err, all.logger)
+		return false
 	}
-	r.content = c
-	isTemplate := kept != nil && kept.literal == nil
-	r.MayBeEncoded = len(all.encodings) > 0 && !isTemplate
-	if opened.Suffix != "" {
-		r.encoding = all.encodings[slices.Index(all.suffixes, opened.Suffix)]
-	}
+	r.mayBeEncoded = !isKept && len(all.encodings) > 0
 	return true
 }
 
-// acceptedSuffixes returns those of the compressed files that a client accepts, the preferred one first, as file_server
-// does.
-func (all *Formats) acceptedSuffixes(acceptEncoding string) (suffixes []string) {
+// contentOfSites returns the content of a site's own file, or in its place that of the first sidecar that counts, of
+// those that the client accepts, and its encoding. A sidecar that does not count is no mistake.
+func (all *Formats) contentOfSites(opened *userfile.Opened, acceptEncoding string) (content, string, error) {
+	for _, encoding := range all.acceptedEncodings(acceptEncoding) {
+		suffix := all.suffixes[slices.Index(all.encodings, encoding)]
+		c, err := contentOfSidecar(opened, suffix)
+		if err == nil {
+			opened.File.Close()
+			return c, encoding, nil
+		}
+		if e := all.logger.Check(zapcore.DebugLevel, "a page has no such compressed file"); e != nil {
+			e.Write(zap.String("template", opened.Path+suffix), zap.Error(err))
+		}
+	}
+	c, err := contentOfFile(opened.File, opened.Info.Size())
+	return c, "", err
+}
+
+// acceptedEncodings returns those of the sidecars that a client accepts, the preferred one first, as file_server does.
+func (all *Formats) acceptedEncodings(acceptEncoding string) (accepted []string) {
 	if len(all.encodings) == 0 {
 		return nil
 	}
 	r := http.Request{Header: http.Header{"Accept-Encoding": {acceptEncoding}}}
 	for _, encoding := range encode.AcceptedEncodings(&r, all.encodings) {
-		if i := slices.Index(all.encodings, encoding); i >= 0 {
-			suffixes = append(suffixes, all.suffixes[i])
+		isNew := !slices.Contains(accepted, encoding) // a client may name one a thousand times
+		if isNew && slices.Contains(all.encodings, encoding) {
+			accepted = append(accepted, encoding)
 		}
 	}
-	return suffixes
+	return accepted
 }

@@ -102,7 +102,7 @@ func body(t testing.TB, formats *Formats, pg *page.Page, repl *caddy.Replacer, f
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := formats.Represent(pg, repl, Accepted{Accept: f.offer.Types[0]})
+	rep := formats.Represent(pg, repl, Client{Accept: f.offer.Types[0]})
 	defer rep.Free()
 	var b strings.Builder
 	_, err = rep.WriteTo(&b)
@@ -159,7 +159,7 @@ func TestDefaultPage(t *testing.T) {
 		"application/vnd.api+json": "json",
 		"application/atom+xml":     "xml",
 	} {
-		rep := formats.Represent(pg, nil, Accepted{Accept: mediaType})
+		rep := formats.Represent(pg, nil, Client{Accept: mediaType})
 		if rep.Format() != want {
 			t.Errorf("%s: got %s, want %s", mediaType, rep.Format(), want)
 		}
@@ -183,6 +183,38 @@ func TestMistakesAreRefused(t *testing.T) {
 	}
 	_, err := New(Options{Templates: rows{"xml": {"{env.NOT_FOUND_TEST_UNSET}"}}})
 	wantError(t, "unset", err, "template: ")
+}
+
+// TestOwnPagesComeFirst has a client that accepts anything, one that names no type, and one that accepts no format.
+// With formats, their order holds. A site that has no page of its own gets the built-in one in the format as without a
+// template. Handlers share an order.
+func TestOwnPagesComeFirst(t *testing.T) {
+	ofSite := ofSite(newSites(t, map[string]string{"a.test": "page"}))
+	for _, tt := range []struct {
+		o                Options
+		want, wantOfNone string
+	}{
+		{Options{}, "text", "text"},
+		{Options{Templates: rows{"html": {ofSite}}}, "html", "text"},
+		{Options{Templates: rows{"xml": {ofSite}, "json": {ofSite}}}, "json", "text"},
+		{Options{Templates: rows{"html": {ofSite}, "text": {ofSite}}}, "text", "text"},
+		{Options{Templates: rows{"html": {ofSite}}, Formats: []string{"markdown", "html"}}, "markdown", "markdown"},
+		{Options{Templates: rows{"html": {ofSite}}, Formats: []string{"html", "text"}}, "html", "html"},
+	} {
+		formats := newFormats(t, tt.o)
+		for _, accepted := range []string{"", "*/*", "image/*,*/*;q=0.8", "image/png"} {
+			for site, want := range map[string]string{"a.test": tt.want, "b.test": tt.wantOfNone} {
+				rep := formats.Represent(anyPage, placeholders(values{host: site}), Client{Accept: accepted})
+				if got := rep.Format(); got != want {
+					t.Errorf("%v, %s, %q: got %s, want %s", tt.o.Templates, site, accepted, got, want)
+				}
+				rep.Free()
+			}
+		}
+		if again := newFormats(t, tt.o); again.order != formats.order {
+			t.Errorf("%v: a second handler has an order of its own", tt.o.Templates)
+		}
+	}
 }
 
 // withActions is a page that a template would change.
@@ -234,7 +266,7 @@ func TestSitesTakeNoMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
 	askAll := func(hosts int) uint64 {
 		for i := range hosts {
-			rep := formats.Represent(anyPage, placeholders(values{host: strconv.Itoa(i)}), Accepted{Accept: "text/html"})
+			rep := formats.Represent(anyPage, placeholders(values{host: strconv.Itoa(i)}), Client{Accept: "text/html"})
 			rep.Free()
 		}
 		if open, _ := os.ReadDir("/proc/self/fd"); len(open) > 100 { // none, except on Linux
@@ -290,7 +322,7 @@ func TestLongFileIsStreamed(t *testing.T) {
 		root := newSites(t, map[string]string{"a.test": want})
 		formats := newFormats(t, Options{Templates: rows{"html": {ofSite(root)}}})
 		repl := placeholders(values{host: "a.test"})
-		rep := formats.Represent(anyPage, repl, Accepted{Accept: "text/html"})
+		rep := formats.Represent(anyPage, repl, Client{Accept: "text/html"})
 		if isStreamed := rep.content.file != nil; isStreamed != (size > maxBuffered) {
 			t.Errorf("%d bytes are streamed: %v", size, isStreamed)
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,20 +23,20 @@ var (
 // sentFor returns the body and the Content-Encoding of an HTML page, and whether another client may get another one.
 func sentFor(t *testing.T, formats *Formats, acceptEncoding string) (text, encoding string, mayBeEncoded bool) {
 	t.Helper()
-	client := Accepted{Accept: "text/html", AcceptEncoding: acceptEncoding}
+	client := Client{Accept: "text/html", AcceptEncoding: acceptEncoding}
 	rep := formats.Represent(anyPage, placeholders(values{host: "a.test"}), client)
 	defer rep.Free()
 	header := make(http.Header)
-	rep.SetHeader(header, "Accept", nil)
+	rep.SetHeader(header, nil)
 	var b strings.Builder
 	if _, err := rep.WriteTo(&b); err != nil {
 		t.Error(err)
 	}
-	return b.String(), header.Get("Content-Encoding"), rep.MayBeEncoded
+	return b.String(), header.Get("Content-Encoding"), rep.mayBeEncoded
 }
 
-// TestSidecarThatAClientAccepts asks for a kept file, and for a site's own one of either length, which have the
-// sidecars br and gzip, and one of zstd that is older. No file stays open.
+// TestSidecarThatAClientAccepts asks for a site's own file of either length, which has the sidecars br and gzip, and
+// one of zstd that is older. No file stays open.
 func TestSidecarThatAClientAccepts(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
 	before, _ := os.ReadDir("/proc/self/fd")         // none, except on Linux
@@ -50,23 +51,22 @@ func TestSidecarThatAClientAccepts(t *testing.T) {
 		if err := os.Chtimes(path+".zst", time.Unix(0, 0), time.Unix(0, 0)); err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range []string{path, ofSite(root)} {
-			formats := newFormats(t, Options{Templates: rows{"html": {file}}, Encodings: encodings, Suffixes: suffixes})
-			for accepted, want := range map[string]string{
-				"":                        "",
-				"identity":                "",
-				"*":                       "", // as in file_server
-				"gzip, deflate, br, zstd": ".br",
-				"gzip, br;q=0":            ".gz",
-				"br;q=0.5, GZIP":          ".gz",
-				"zstd, gzip":              ".gz",
-				"zstd":                    "",
-			} {
-				text, encoding, mayBeEncoded := sentFor(t, formats, accepted)
-				wantEncoding := map[string]string{".br": "br", ".gz": "gzip"}[want]
-				if text != texts[want] || encoding != wantEncoding || !mayBeEncoded {
-					t.Errorf("%s, %q: got %.20q, encoded by %q, want %.20q", file, accepted, text, encoding, texts[want])
-				}
+		o := Options{Templates: rows{"html": {ofSite(root)}}, Encodings: encodings, Suffixes: suffixes}
+		formats := newFormats(t, o)
+		for accepted, want := range map[string]string{
+			"":                        "",
+			"identity":                "",
+			"*":                       "", // as in file_server
+			"gzip, deflate, br, zstd": ".br",
+			"gzip, br;q=0":            ".gz",
+			"br;q=0.5, GZIP":          ".gz",
+			"zstd, gzip":              ".gz",
+			"zstd":                    "",
+		} {
+			text, encoding, mayBeEncoded := sentFor(t, formats, accepted)
+			wantEncoding := map[string]string{".br": "br", ".gz": "gzip"}[want]
+			if text != texts[want] || encoding != wantEncoding || !mayBeEncoded {
+				t.Errorf("%q: got %.20q, encoded by %q, want %.20q", accepted, text, encoding, texts[want])
 			}
 		}
 	}
@@ -75,31 +75,54 @@ func TestSidecarThatAClientAccepts(t *testing.T) {
 	}
 }
 
-// TestWhatHasNoSidecars has a template, the built-in page, and a handler without the option.
-func TestWhatHasNoSidecars(t *testing.T) {
-	template := tempFile(t, "<p>{{.Status}}")
-	literal := tempFile(t, "<p>404")
-	for _, path := range []string{template, literal} {
-		writeFile(t, path+".br", "br")
+// TestRepeatedEncodingCountsOnce has a client that names encodings again. Each one that counts may cost an attempt to
+// open a file.
+func TestRepeatedEncodingCountsOnce(t *testing.T) {
+	formats := newFormats(t, Options{Encodings: encodings, Suffixes: suffixes})
+	got := formats.acceptedEncodings("gzip;q=0.5, br, br, GZIP, BR;q=0.9, zstd;q=0, compress")
+	if want := []string{"br", "gzip"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestSidecarOfAPageThatCannotBeSent has a page that Caddy may not read, and an empty one. Both are mistakes, whatever
+// a client accepts.
+func TestSidecarOfAPageThatCannotBeSent(t *testing.T) {
+	for mistake, page := range map[string]string{"permission denied": "secret", "it is empty": ""} {
+		root := newSites(t, map[string]string{"a.test": page})
+		path := filepath.Join(root, "a.test", "404.html")
+		writeFile(t, path+".br", "br")
+		if page != "" {
+			if os.Geteuid() <= 0 {
+				continue // root may read any file, and Windows has no such mode
+			}
+			if err := os.Chmod(path, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, acceptEncoding := range []string{"", "br"} {
+			o := Options{Templates: rows{"html": {ofSite(root)}}, Encodings: encodings, Suffixes: suffixes}
+			formats, logs := observed(t, o)
+			if text, encoding, _ := sentFor(t, formats, acceptEncoding); !strings.Contains(text, "<html") || encoding != "" {
+				t.Errorf("%s, %q: got %q, encoded by %q", mistake, acceptEncoding, text, encoding)
+			}
+			wantMistake(t, logs, mistake)
+		}
+	}
+}
+
+// TestWhatHasNoSidecars has the built-in page, and a handler without the option.
+func TestWhatHasNoSidecars(t *testing.T) {
+	root := newSites(t, map[string]string{"a.test": "page"})
+	writeFile(t, filepath.Join(root, "a.test", "404.html.br"), "br")
 	for name, o := range map[string]Options{
-		"template":  {Templates: rows{"html": {template}}, Encodings: encodings, Suffixes: suffixes},
-		"built-in":  {Templates: rows{"text": {literal}}, Encodings: encodings, Suffixes: suffixes},
-		"no option": {Templates: rows{"html": {literal}}},
+		"built-in":  {Templates: rows{"text": {ofSite(root)}}, Encodings: encodings, Suffixes: suffixes},
+		"no option": {Templates: rows{"html": {ofSite(root)}}},
 	} {
 		text, encoding, mayBeEncoded := sentFor(t, newFormats(t, o), "br")
 		if text == "br" || encoding != "" || mayBeEncoded {
 			t.Errorf("%s: got %q, encoded by %q", name, text, encoding)
 		}
-	}
-	withOlder := tempFile(t, "<p>{{.Status}}")
-	writeFile(t, withOlder+".br", "br")
-	if err := os.Chtimes(withOlder+".br", time.Unix(0, 0), time.Unix(0, 0)); err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Templates: rows{"html": {withOlder}}, Encodings: encodings, Suffixes: suffixes}
-	if _, notes, err := newFormats(t, o).Check(); len(notes) > 0 || err != nil {
-		t.Errorf("checking a template: %q, %v", notes, err)
 	}
 }
 

@@ -37,15 +37,12 @@ type Trial struct {
 }
 
 // ofKeptFiles says what makes a page of a kept file.
-func ofKeptFiles(f *format, o *Options) userfile.Format {
-	trial := o.Trial // and no other option, because the file may outlast the handler
+func ofKeptFiles(f *format, t Trial) userfile.Format {
 	return userfile.Format{
-		Name:     f.name,
-		Suffixes: o.Suffixes,
+		Name: f.name,
 		Parse: func(name string, text []byte) (any, error) {
-			return parse(f, name, text, &trial)
+			return parse(f, name, text, &t) // and no other option, because the file may outlast the handler
 		},
-		IsText: func(page any) bool { return page.(*userPage).literal != nil },
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,14 +23,10 @@ import (
 
 // Format says what makes a page of a kept file.
 type Format struct {
-	Name     string
-	Suffixes []string // of sidecars; none: there are none
+	Name string
 
 	// Parse makes a page of the text of a file, whose name is without its folder, or says why the text is none.
 	Parse func(name string, text []byte) (page any, err error)
-
-	// IsText reports whether a page is the text itself, which alone can have sidecars.
-	IsText func(page any) bool
 }
 
 // File is one of the user's files for a format, as a handler has it. There are two kinds.
@@ -65,7 +60,7 @@ func Take(path string, format Format, mistakesOfSites *OnceAMinute, logger *zap.
 		return nil, err
 	}
 	kept := keep(expanded, format)
-	kept.load(format.Suffixes, logger)
+	kept.load(logger)
 	return &File{kept: kept, mistakes: &kept.mistakes}, nil
 }
 
@@ -80,29 +75,24 @@ func (f *File) Page() any {
 // Opened is what a request gets of a file.
 type Opened struct {
 	Path string
-	Page any      // the last good page of a kept file; nil: it is a site's own file
-	File *os.File // a site's own file
-	Size int64    // of File, in bytes
+	Page any // the last good page of a kept file; nil: it is a site's own file
 
-	Suffix string // of the sidecar in the place of the file; empty: there is none
-	Text   []byte // of a kept file's sidecar
+	File *os.File    // a site's own file
+	Info fs.FileInfo // of File
 }
 
-// Open opens the file for a request, after it has read a kept file again if that is due. It opens the first sidecar
-// that counts in its place, of those that the client accepts, by suffix. If there is nothing to send, Open logs why,
-// and is not ok.
-func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger, accepted ...string) (opened Opened, ok bool) {
+// Open opens the file for a request, after it has read a kept file again if that is due. If there is nothing to send,
+// Open logs why, and is not ok.
+func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Opened, ok bool) {
 	if f.kept != nil {
 		f.kept.refresh(logger)
 		last := f.kept.last.Load()
-		opened = Opened{Path: f.kept.path, Page: last.page}
-		opened.useSidecarOf(last, accepted, logger)
-		return opened, last.page != nil // or its mistake is logged already
+		return Opened{Path: f.kept.path, Page: last.page}, last.page != nil // or its mistake is logged already
 	}
 	path, err := expand(f.path, placeholders)
 	opened.Path = path
 	if err == nil {
-		err = opened.open(accepted, logger)
+		opened.File, opened.Info, err = openRegular(path)
 	}
 	switch {
 	case err == nil:
@@ -126,21 +116,15 @@ func (f *File) LogMistake(path string, err error, logger *zap.Logger) {
 	}
 }
 
-// Check says why a kept file cannot be used, and what else a user should know. A site's own file is not read.
-func (f *File) Check() (isRead bool, notes []string, mistake error) {
+// Check says why a kept file cannot be used, or else what a user should know. A site's own file is not read.
+func (f *File) Check() (isRead bool, note string, mistake error) {
 	if f.kept == nil {
-		return false, []string{f.path + ": only a request names this file, which is sent as it is"}, nil
+		return false, f.path + ": only a request names this file, which is sent as it is", nil
 	}
-	last := f.kept.last.Load()
-	if last.err != nil {
-		return true, nil, fmt.Errorf("%s: %w", f.kept.path, last.err)
+	if err := f.kept.last.Load().err; err != nil {
+		return true, "", fmt.Errorf("%s: %w", f.kept.path, err)
 	}
-	for _, suffix := range slices.Sorted(maps.Keys(last.sidecars)) {
-		if s := last.sidecars[suffix]; s.err != nil && !isMissing(s.err) {
-			notes = append(notes, fmt.Sprintf("%s%s: it is not sent: %v", f.kept.path, suffix, s.err))
-		}
-	}
-	return true, notes, nil
+	return true, "", nil
 }
 
 // isMissing reports whether a site has no such file, or no file can have its name.
@@ -169,15 +153,15 @@ func (o *OnceAMinute) isDue() bool {
 // MaxSize is the size of a file, in bytes.
 const MaxSize = 1 << 20
 
-func readFile(name string) (text []byte, info fs.FileInfo, err error) {
+func readFile(name string) (text []byte, err error) {
 	f, info, err := openRegular(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer f.Close()
 	text = make([]byte, info.Size())
 	n, err := io.ReadFull(f, text)
-	return text[:n], info, err
+	return text[:n], err
 }
 
 // ErrEmpty is the error of a file that could only be a blank page.

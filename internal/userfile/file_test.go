@@ -28,7 +28,6 @@ var text = Format{
 		}
 		return page, nil
 	},
-	IsText: func(any) bool { return true },
 }
 
 // values are those of placeholders, by name.
@@ -73,7 +72,7 @@ func wantError(t *testing.T, what string, err error, text string) {
 }
 
 // TestFileOfASite opens the file of a site. The mistakes of sites and of their operator are logged, and a file that
-// does not exist is at the level debug. A sidecar of a file that cannot be sent makes no difference.
+// does not exist is at the level debug.
 func TestFileOfASite(t *testing.T) {
 	dir := t.TempDir()
 	for site, content := range map[string]string{
@@ -87,7 +86,6 @@ func TestFileOfASite(t *testing.T) {
 	} {
 		writeFile(t, filepath.Join(dir, "sites", site, "404.html"), content)
 	}
-	writeFile(t, filepath.Join(dir, "sites", "empty", "404.html.br"), "br")
 	writeFile(t, filepath.Join(dir, "404.html"), "no site's")
 	for _, tt := range []struct {
 		placeholder, value string
@@ -122,23 +120,19 @@ func TestFileOfASite(t *testing.T) {
 		if tt.value != "" {
 			known[tt.placeholder] = tt.value
 		}
-		for _, accepted := range [][]string{nil, {".br"}} {
-			logger, logs := observed()
-			f := take(t, dir+"/sites/{"+tt.placeholder+"}/404.html", logger)
-			opened, ok := f.Open(placeholders(known), logger, accepted...)
-			if got := read(t, opened); got != tt.want || ok != (tt.want != "") {
-				t.Errorf("{%s}, %.20q: got %.20q, %v, want %.20q", tt.placeholder, tt.value, got, ok, tt.want)
+		logger, logs := observed()
+		f := take(t, dir+"/sites/{"+tt.placeholder+"}/404.html", logger)
+		opened, ok := f.Open(placeholders(known), logger)
+		if got := read(t, opened); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("{%s}, %.20q: got %.20q, %v, want %.20q", tt.placeholder, tt.value, got, ok, tt.want)
+		}
+		for level, want := range map[zapcore.Level]string{zapcore.DebugLevel: tt.missing, zapcore.ErrorLevel: tt.mistake} {
+			logged := ""
+			for _, entry := range logs.FilterLevelExact(level).All() {
+				logged += entry.ContextMap()["error"].(string)
 			}
-			for level, want := range map[zapcore.Level]string{zapcore.DebugLevel: tt.missing, zapcore.ErrorLevel: tt.mistake} {
-				logged := ""
-				for _, entry := range logs.FilterLevelExact(level).All() {
-					if entry.Message != unsent {
-						logged += entry.ContextMap()["error"].(string)
-					}
-				}
-				if !strings.Contains(logged, want) || (logged == "") != (want == "") {
-					t.Errorf("{%s}, %.20q: %s: got %.300q, want %q", tt.placeholder, tt.value, level, logged, want)
-				}
+			if !strings.Contains(logged, want) || (logged == "") != (want == "") {
+				t.Errorf("{%s}, %.20q: %s: got %.300q, want %q", tt.placeholder, tt.value, level, logged, want)
 			}
 		}
 	}
@@ -152,8 +146,8 @@ func read(t *testing.T, opened Opened) string {
 	}
 	defer opened.File.Close()
 	text, err := io.ReadAll(opened.File)
-	if err != nil || int64(len(text)) != opened.Size {
-		t.Errorf("read %d bytes of %d, %v", len(text), opened.Size, err)
+	if err != nil || int64(len(text)) != opened.Info.Size() {
+		t.Errorf("read %d bytes of %d, %v", len(text), opened.Info.Size(), err)
 	}
 	return string(text)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,9 +21,8 @@ type keptFile struct {
 	last     atomic.Pointer[snapshot] // as it was read last; nil: it was not
 	mistakes OnceAMinute
 
-	reading  sync.Mutex // held while the file is read
-	readAt   time.Time
-	suffixes []string // of the sidecars that some handler has asked for
+	reading sync.Mutex // held while the file is read
+	readAt  time.Time
 }
 
 // snapshot is a file as it was read at some time.
@@ -32,8 +30,6 @@ type snapshot struct {
 	text []byte
 	err  error // why it cannot be used
 	page any   // the last one that could be used; nil: none
-
-	sidecars map[string]sidecar // by suffix
 }
 
 type keptKey struct{ path, format string }
@@ -72,15 +68,9 @@ const pause = time.Second
 
 // load looks at the file for a config that loads. A mistake that was logged before is logged again, at most once a
 // minute, whatever the number of handlers and of reloads.
-func (f *keptFile) load(suffixes []string, logger *zap.Logger) {
+func (f *keptFile) load(logger *zap.Logger) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	for _, suffix := range suffixes {
-		if !slices.Contains(f.suffixes, suffix) {
-			f.suffixes = append(f.suffixes, suffix)
-			f.readAt = time.Time{} // the sidecar is due
-		}
-	}
 	isLogged := f.look(logger)
 	if !isLogged && f.last.Load().err != nil && f.mistakes.isDue() {
 		f.log(logger)
@@ -127,11 +117,10 @@ func (f *keptFile) log(logger *zap.Logger) {
 // previous one. The time and the size do not tell: a chmod, after which the file cannot be read, changes neither.
 func (f *keptFile) read() (hasChanged bool) {
 	f.readAt = time.Now()
-	text, info, err := readFile(f.path)
+	text, err := readFile(f.path)
 	next := &snapshot{text: text, err: err}
 	if before := f.last.Load(); before != nil {
 		if bytes.Equal(before.text, text) && (err == nil || sameText(before.err, err)) {
-			f.last.Store(f.withSidecars(before, info))
 			return false // a text that was refused before is refused again
 		}
 		next.page = before.page
@@ -143,7 +132,7 @@ func (f *keptFile) read() (hasChanged bool) {
 			next.page = page
 		}
 	}
-	f.last.Store(f.withSidecars(next, info))
+	f.last.Store(next)
 	return true
 }
 

@@ -17,7 +17,7 @@ import (
 func expandGlobal(path string) (expanded string, isOfSite bool, err error) {
 	global := caddy.NewReplacer()
 	expanded, err = caddy.NewEmptyReplacer().ReplaceFunc(path, func(name string, _ any) (any, error) {
-		if !strings.HasPrefix(name, "env.") && !strings.HasPrefix(name, "system.") {
+		if !isGlobal(name) {
 			isOfSite = true
 			return "", nil
 		}
@@ -29,6 +29,11 @@ func expandGlobal(path string) (expanded string, isOfSite bool, err error) {
 		return value, nil
 	})
 	return expanded, isOfSite, err
+}
+
+// isGlobal reports whether a placeholder has its value when the config loads.
+func isGlobal(placeholder string) bool {
+	return strings.HasPrefix(placeholder, "env.") || strings.HasPrefix(placeholder, "system.")
 }
 
 // CheckPath refuses a path that no request may choose.
@@ -59,6 +64,22 @@ func CheckPath(path string) error {
 	case placeholderOfFileOrTime.MatchString(path):
 		return fmt.Errorf("%q has a placeholder of the file or the time, which no path can have; "+
 			"write the path itself, or {env.NAME}", path)
+	}
+	return nil
+}
+
+// IsOfSite reports whether a path has placeholders of a request. Only beside the file of such a path are there sidecars.
+func IsOfSite(path string) bool {
+	_, isOfSite, _ := expandGlobal(path) // what is not set is another mistake
+	return isOfSite
+}
+
+// CheckSidecars refuses a path to which a suffix would be added behind what a request sends.
+func CheckSidecars(path string) error {
+	name := path[strings.LastIndex(path, "{")+1:]
+	if strings.HasSuffix(name, "}") && !isGlobal(name) {
+		return fmt.Errorf("%q ends in a placeholder of a request, and with .br behind it may be another's page; "+
+			"end it in a name, as in {http.vars.root}/404.html", path)
 	}
 	return nil
 }

@@ -77,3 +77,24 @@ func TestPathIsRefused(t *testing.T) {
 		wantError(t, path, err, want)
 	}
 }
+
+// TestPathsWithSidecars has placeholders of the environment, which stand for a name that the operator chose.
+func TestPathsWithSidecars(t *testing.T) {
+	for path, isOfSite := range map[string]bool{
+		"/srv/404.html":                     false,
+		"{env.WWW}/{system.os}":             false,
+		"{http.vars.root}/404.html":         true,
+		"{http.vars.root}/{env.PAGE}":       true,
+		"/srv/{http.request.host}/404.html": true,
+	} {
+		if got := IsOfSite(path); got != isOfSite {
+			t.Errorf("%s is a site's own: %v", path, got)
+		}
+		if err := CheckSidecars(path); err != nil {
+			t.Errorf("%s: got the error %v", path, err)
+		}
+	}
+	for _, path := range []string{"/srv/{http.request.host}", "{http.vars.root}/{http.vars.page}"} {
+		wantError(t, path, CheckSidecars(path), "may be another's page")
+	}
+}

@@ -66,10 +66,10 @@ func constant(accept string) string {
 	asked := page.Asked{Method: http.MethodGet, Target: "/target", Scheme: "http", Authority: "origin"}
 	p := page.NewMaker(page.Options{DefaultFooter: "Powered by Caddy " + version}).Make(&asked, nil)
 	formats, _ := represent.New(represent.Options{}) // there is nothing that could be wrong
-	representation := formats.Represent(&p, nil, represent.Accepted{Accept: accept})
+	representation := formats.Represent(&p, nil, represent.Client{Accept: accept})
 	defer representation.Free()
 	header := make(http.Header)
-	representation.SetHeader(header, "Accept", nil)
+	representation.SetHeader(header, nil)
 	header.Del("Content-Length")
 	var site, body strings.Builder
 	for field := range header {
@@ -95,6 +95,7 @@ const (
 const (
 	fileOnError        = "root [dir]\nfile_server\nhandle_errors 404 {\nrewrite /404.html\nfile_server {\nstatus 404\n}\n}"
 	fileByPlaceholders = "root [dir]\nnot_found {\ntemplate {vars.root}/404.html [dir]/brand.html\n}\nfile_server"
+	fileOfSite         = "root [dir]\nnot_found {\ntemplate {vars.root}/404.html\n}\nfile_server"
 	fileByFixedPath    = "root [dir]\nnot_found {\ntemplate [dir]/404.html\n}\nfile_server"
 )
 
@@ -142,15 +143,13 @@ var groups = []group{
 			{Name: "`not_found`, a path with placeholders", caddy: fileByPlaceholders},
 			{Name: "`not_found`, a fixed path", caddy: fileByFixedPath},
 			{Name: "`handle_errors` with `encode` and `precompressed`", caddy: compressedOnError, isEncoded: true},
-			{Name: "`not_found`, placeholders, `precompressed`", caddy: compressed(fileByPlaceholders), isEncoded: true},
-			{Name: "`not_found`, fixed path, `precompressed`", caddy: compressed(fileByFixedPath), isEncoded: true},
+			{Name: "`not_found`, placeholders, `precompressed`", caddy: compressed(fileOfSite), isEncoded: true},
 			{
 				Name:      "`not_found`, placeholders, in `encode`",
 				caddy:     "route {\nencode\n" + fileByPlaceholders + "\n}",
 				isEncoded: true,
 			},
-			{Name: "`precompressed`, placeholders, no file", caddy: uncompressed(fileByPlaceholders)},
-			{Name: "`precompressed`, fixed path, no file", caddy: uncompressed(fileByFixedPath)},
+			{Name: "`precompressed`, placeholders, no file", caddy: uncompressed(fileOfSite)},
 		},
 	},
 	{
