@@ -11,8 +11,8 @@ func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address strin
 	miss := x.miss(asked, address, outcomes[cause])
 	report.CountPage(&miss)
 	isFirst := x.judge.ClaimCount() // also without the option: no outer handler counts a request that got this page
-	if isFirst && x.handler.counts {
-		report.Missed.Add(miss)
+	if counter := x.handler.counter; isFirst && counter != nil {
+		counter.Add(miss)
 	}
 }
 
@@ -39,11 +39,12 @@ func (x *exchange) countDryRun(cause judge.Cause) {
 
 // countNoPage counts a request for which this handler wrote no page, unless an inner one has counted it or written one.
 func (x *exchange) countNoPage(outcome report.Outcome) {
-	if !x.handler.counts || !x.judge.ClaimCount() {
+	counter := x.handler.counter
+	if counter == nil || !x.judge.ClaimCount() {
 		return
 	}
 	asked, address := x.asked()
-	report.Missed.Add(x.miss(&asked, address, outcome))
+	counter.Add(x.miss(&asked, address, outcome))
 }
 
 // miss describes a request for a missing address. What a program fetched is no link, whatever its Referer.
@@ -58,8 +59,8 @@ func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcom
 	return miss
 }
 
-// outcomes are what a page counts as.
-var outcomes = map[judge.Cause]report.Outcome{
+// outcomes are what a page counts as, by its cause.
+var outcomes = [...]report.Outcome{
 	judge.Unanswered: report.OutcomeUnanswered,
 	judge.Error:      report.OutcomeError,
 	judge.Response:   report.OutcomeResponse,

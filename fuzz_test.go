@@ -95,8 +95,8 @@ var allRequests = []fuzzed{
 	{method: http.MethodGet, accept: "text/plain", handled: errMissing},
 }
 
-// record has a handler respond to the request.
-func (f fuzzed) record(h caddyhttp.HandlerFunc) *recording {
+// record has a handler respond to the request. Its counter is no other test's.
+func (f fuzzed) record(counter *report.Counter, h caddyhttp.HandlerFunc) *recording {
 	rec := &recording{header: make(http.Header)}
 	r := httptest.NewRequest(f.method, ourPage, nil)
 	r.Header.Set("Accept", f.accept)
@@ -104,10 +104,14 @@ func (f fuzzed) record(h caddyhttp.HandlerFunc) *recording {
 	if f.handled != nil {
 		r = inErrorRoute(r, f.handled)
 	}
-	report.Missed.Take()
+	before, _ := counter.Snapshot()
 	rec.run(h, r)
-	counted, _ := report.Missed.Take()
-	rec.counted = counted.Links[report.NoLink].Outcomes.String()
+	after, _ := counter.Snapshot()
+	counted := after.Links[report.NoLink].Outcomes
+	for outcome, n := range before.Links[report.NoLink].Outcomes {
+		counted[outcome] -= n
+	}
+	rec.counted = counted.String()
 	ctx := r.Context()
 	rec.reachedEnd, _ = caddyhttp.GetVar(ctx, "unhandled").(bool)
 	replacer := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
@@ -183,6 +187,8 @@ func checkIn(t testing.TB, mode string) ruleCheck {
 		Replace: judge.All,
 		Formats: []string{"json"},
 	})
+	counter := new(report.Counter)
+	live.counter, dry.counter = counter, counter
 
 	return func(t *testing.T, request fuzzed, steps ...step) bool {
 		t.Helper()
@@ -191,16 +197,16 @@ func checkIn(t testing.TB, mode string) ruleCheck {
 		inDry := inside(dry, next)
 		inKeeping := inside(keeping, next)
 
-		without := request.record(next)
+		without := request.record(counter, next)
 		goesOn := without.err == nil && without.panic == nil
-		dryRun := request.record(inDry)
+		dryRun := request.record(counter, inDry)
 		wantSame(t, "a dry run", dryRun, without)
-		one := request.record(inLive)
-		wantSame(t, "a dry run around", request.record(inside(dry, inLive)), one)
-		wantSame(t, "a dry run inside", request.record(inside(live, inDry)), one)
-		wantSame(t, "two handlers", request.record(inside(live, inLive)), one)
-		kept := request.record(inKeeping)
-		wantSame(t, "an inner handler", request.record(inside(replacing, inKeeping)), kept)
+		one := request.record(counter, inLive)
+		wantSame(t, "a dry run around", request.record(counter, inside(dry, inLive)), one)
+		wantSame(t, "a dry run inside", request.record(counter, inside(live, inDry)), one)
+		wantSame(t, "two handlers", request.record(counter, inside(live, inLive)), one)
+		kept := request.record(counter, inKeeping)
+		wantSame(t, "an inner handler", request.record(counter, inside(replacing, inKeeping)), kept)
 
 		want := strings.Replace(one.counted, "response", "replaceable", 1)
 		if without.panic == nil && dryRun.counted != want {
@@ -226,24 +232,24 @@ func TestEveryShortScript(t *testing.T) {
 	if testing.Short() {
 		longest = 2
 	}
-	scripts := 0
 	for _, mode := range modes {
-		check := checkIn(t, mode)
 		for _, request := range allRequests {
-			var try func(taken ...step)
-			try = func(taken ...step) {
-				scripts++
-				if !check(t, request, taken...) || len(taken) == longest {
-					return
+			t.Run(fmt.Sprintf("%s %+v", mode, request), func(t *testing.T) {
+				t.Parallel()
+				check := checkIn(t, mode)
+				var try func(taken ...step)
+				try = func(taken ...step) {
+					if !check(t, request, taken...) || len(taken) == longest {
+						return
+					}
+					for _, next := range steps {
+						try(append(slices.Clip(taken), next)...)
+					}
 				}
-				for _, next := range steps {
-					try(append(slices.Clip(taken), next)...)
-				}
-			}
-			try()
+				try()
+			})
 		}
 	}
-	t.Logf("checked %d scripts", scripts)
 }
 
 // FuzzHandler checks the same rules for scripts of any length, of all steps.
@@ -381,7 +387,7 @@ func FuzzRequest(f *testing.F) {
 			return inside(h, testcaddy.EndOfChain)(w, r)
 		}
 
-		report.Missed.Take()
+		h.counter.Take()
 		var inText testcaddy.Fields
 		for i, format := range testcaddy.Formats {
 			r.Header.Set("Accept", format.MediaType)
@@ -397,7 +403,7 @@ func FuzzRequest(f *testing.F) {
 		}
 
 		// Whatever a client sends, the report has one address, which is the page's.
-		missing, _ := report.Missed.Snapshot()
+		missing, _ := h.counter.Snapshot()
 		if len(missing.Addresses) != 1 {
 			t.Fatalf("got the report %+v", missing)
 		}

@@ -108,8 +108,8 @@ type Handler struct {
 	maker           *page.Maker
 	representations *represent.Formats
 	judgeOptions    judge.Options
-	showsRequestID  bool // in an option; a template may as well
-	counts          bool // in the report
+	showsRequestID  bool            // in an option; a template may as well
+	counter         *report.Counter // nil: it counts nothing
 	logger          *zap.Logger
 }
 
@@ -183,9 +183,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := report.Register(ctx.GetMetricsRegistry()); err != nil {
 		h.logger.Warn("the metrics have no caddy_not_found_pages_total", zap.Error(err))
 	}
-	h.counts = h.Report || h.DryRun
-	if h.counts {
-		report.Missed.Begin()
+	if h.Report || h.DryRun {
+		h.counter = &report.Missed
+		h.counter.Begin()
 	}
 	return nil
 }

@@ -13,19 +13,24 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestDocumentedCurlStartsOver runs the curl line of docs/report.md.
-func TestDocumentedCurlStartsOver(t *testing.T) {
-	line := regexp.MustCompile(`(?m)^curl .*-X DELETE.*$`).FindString(readFile(t, "../docs/report.md"))
+// TestDocumentedCurlsRead runs the curl lines of docs/report.md. The last one starts over.
+func TestDocumentedCurlsRead(t *testing.T) {
+	lines := regexp.MustCompile(`(?m)^curl .*$`).FindAllString(readFile(t, "../docs/report.md"), -1)
 	s := startReporting(t, "http://a.test:0 {\nnot_found {\nreport\n}\n}")
 	s.miss(t, "GET", "http://a.test/x")
 	dir := t.TempDir()
-	here := strings.Replace(line, "localhost:2019", s.admin, 1)
-	shell(t, dir, here)
-	if before := readFile(t, dir+"/before.json"); !strings.Contains(before, `"path":"/x"`) {
-		t.Errorf("%s: got\n%s", line, before)
+	here := strings.ReplaceAll(strings.Join(lines, "\n"), "localhost:2019", s.admin)
+	printed := shell(t, dir, here)
+	if !strings.Contains(printed, "1 404 in all since ") {
+		t.Errorf("got\n%s", printed)
+	}
+	for _, file := range []string{"report.json", "before.json"} {
+		if content := readFile(t, dir+"/"+file); !strings.Contains(content, `"path":"/x"`) {
+			t.Errorf("%s has\n%s", file, content)
+		}
 	}
 	if after := s.report(t); after != "" {
-		t.Errorf("%s: then the report has\n%s", line, after)
+		t.Errorf("then the report has\n%s", after)
 	}
 }
 

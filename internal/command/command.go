@@ -22,11 +22,11 @@ func Register(check CheckTemplate) {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "not-found",
 		Usage: "<command>",
-		Short: "Reports missing addresses, and helps to write a 404 page",
+		Short: "Helps to write a 404 page",
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.Args = cobra.NoArgs
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.AddCommand(reportCommand(), exportCommand(), checkCommand(check))
+			cmd.AddCommand(exportCommand(), checkCommand(check))
 		},
 	})
 }

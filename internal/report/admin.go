@@ -21,18 +21,9 @@ func init() {
 //	DELETE /not_found/report
 //	GET    /not_found/report.txt?link=own&limit=10
 //
-// GET returns the report as JSON. DELETE returns the same and starts over, in one step. The text is for a terminal, and
-// has the addresses that the query chooses, see [Filter].
+// GET returns the report as JSON. DELETE returns the same and starts over, in one step. The text is for a terminal, as
+// curl prints it, and has the addresses that the query chooses, see [Filter].
 type adminReport struct{}
-
-// The paths of the report on the admin API.
-const (
-	Path     = "/not_found/report"
-	TextPath = Path + ".txt"
-)
-
-// NotBegun begins the error of a report that has not begun.
-const NotBegun = "no not_found handler has had report enabled"
 
 // CaddyModule returns the Caddy module information.
 func (adminReport) CaddyModule() caddy.ModuleInfo {
@@ -45,8 +36,8 @@ func (adminReport) CaddyModule() caddy.ModuleInfo {
 // Routes returns the routes of the report.
 func (adminReport) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
-		{Pattern: Path, Handler: caddy.AdminHandlerFunc(serveReport)},
-		{Pattern: TextPath, Handler: caddy.AdminHandlerFunc(serveText)},
+		{Pattern: "/not_found/report", Handler: caddy.AdminHandlerFunc(serveReport)},
+		{Pattern: "/not_found/report.txt", Handler: caddy.AdminHandlerFunc(serveText)},
 	}
 }
 
@@ -55,7 +46,7 @@ func serveText(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET")
 		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET", r.Method)
 	}
-	f, err := parseFilter(r.URL.Query())
+	f, err := parseFilter(r.URL.RawQuery)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%w", err)
 	}
@@ -67,7 +58,8 @@ func serveText(w http.ResponseWriter, r *http.Request) error {
 	return s.WriteText(w, f)
 }
 
-var errNotBegun = refuse(http.StatusNotFound, NotBegun+"; write the option report or dry_run in one")
+var errNotBegun = refuse(http.StatusNotFound,
+	"no not_found handler has had report enabled; write the option report or dry_run in one")
 
 func serveReport(w http.ResponseWriter, r *http.Request) error {
 	read := Missed.Snapshot

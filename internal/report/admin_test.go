@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,16 +11,31 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// askAdminAPI asks for the report as the admin API does.
-func askAdminAPI(method, query string) (*httptest.ResponseRecorder, error) {
+// ask asks for the report, or for report.txt, as the admin API does.
+func ask(method, file, query string) (*httptest.ResponseRecorder, error) {
 	w := httptest.NewRecorder()
-	return w, serveReport(w, httptest.NewRequest(method, Path+query, nil))
+	path := "/not_found/" + file
+	err := errors.New("the admin API has no " + path)
+	for _, route := range (adminReport{}).Routes() {
+		if route.Pattern == path {
+			err = route.Handler.ServeHTTP(w, httptest.NewRequest(method, path+query, nil))
+		}
+	}
+	return w, err
+}
+
+func askReport(method, query string) (*httptest.ResponseRecorder, error) {
+	return ask(method, "report", query)
+}
+
+func askText(method, query string) (*httptest.ResponseRecorder, error) {
+	return ask(method, "report.txt", query)
 }
 
 // wantReport returns the report, in JSON.
 func wantReport(t *testing.T, method string) string {
 	t.Helper()
-	w, err := askAdminAPI(method, "")
+	w, err := askReport(method, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +54,7 @@ func TestDeleteGivesTheWholeReportAndStartsOver(t *testing.T) {
 	if strings.Count(before, `"path":"/x"`) != 1 {
 		t.Errorf("GET: got %s, want one address", before)
 	}
-	_, err := askAdminAPI(http.MethodDelete, "?link=own")
+	_, err := askReport(http.MethodDelete, "?link=own")
 	wantRefused(t, err, http.StatusBadRequest, `DELETE takes no parameters, but has "link=own"`)
 	if taken := wantReport(t, http.MethodDelete); taken != before {
 		t.Errorf("DELETE: got %s, want %s as with GET", taken, before)
@@ -49,23 +65,17 @@ func TestDeleteGivesTheWholeReportAndStartsOver(t *testing.T) {
 }
 
 func TestReportIsRefused(t *testing.T) {
-	w, err := askAdminAPI(http.MethodPost, "")
+	w, err := askReport(http.MethodPost, "")
 	wantRefused(t, err, http.StatusMethodNotAllowed, "method POST is not allowed; use GET or DELETE")
 	if allow := w.Header().Get("Allow"); allow != "GET, DELETE" {
 		t.Errorf("got Allow %q", allow)
 	}
-	_, err = askAdminAPI(http.MethodGet, "?limit=1")
+	_, err = askReport(http.MethodGet, "?limit=1")
 	wantRefused(t, err, http.StatusBadRequest, `GET takes no parameters, but has "limit=1"`)
 	Missed = Counter{} // which has not begun
-	_, err = askAdminAPI(http.MethodGet, "")
+	_, err = askReport(http.MethodGet, "")
 	const why = "no not_found handler has had report enabled; write the option report or dry_run in one"
 	wantRefused(t, err, http.StatusNotFound, why)
-}
-
-// askText asks the admin API for the text of the report.
-func askText(method, query string) (*httptest.ResponseRecorder, error) {
-	w := httptest.NewRecorder()
-	return w, serveText(w, httptest.NewRequest(method, TextPath+query, nil))
 }
 
 func TestTextHasWhatTheQueryChooses(t *testing.T) {
@@ -99,6 +109,9 @@ func TestTextIsRefused(t *testing.T) {
 		"?outcome=none":       `outcome: "none" is unknown; write one of unanswered, error, response, passed, replaceable`,
 		"?host=http://a.test": `host: "http://a.test" is not a host; write it as in www.example.com`,
 		"?hosts=a.test":       `the query: "hosts" is unknown; write one of limit, link, outcome, host`,
+		"?link=own&link=none": `the query: "link" is there 2 times; write it once`,
+		"?link=own;limit=5":   "the query: invalid semicolon separator in query",
+		"?limit=%zz":          `the query: invalid URL escape "%zz"`,
 	} {
 		_, err := askText(http.MethodGet, query)
 		wantRefused(t, err, http.StatusBadRequest, message)

@@ -18,14 +18,21 @@ type Filter struct {
 	Host    string // only addresses of this host, with its port unless that is a default one; empty: any
 }
 
-// FilterNames are the names of its fields in a query, and as flags of the command.
-var FilterNames = []string{"limit", "link", "outcome", "host"}
+// filterNames are the names of its fields in a query.
+var filterNames = []string{"limit", "link", "outcome", "host"}
 
-// parseFilter returns the filter of a query. It refuses values that choose nothing.
-func parseFilter(query url.Values) (f Filter, err error) {
-	for name := range query {
-		if err := checkName("the query", name, FilterNames); err != nil {
+// parseFilter returns the filter of a query. It refuses what chooses nothing, and what would be left out.
+func parseFilter(rawQuery string) (f Filter, err error) {
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return f, fmt.Errorf("the query: %w", err)
+	}
+	for name, values := range query {
+		if err := checkName("the query", name, filterNames); err != nil {
 			return f, err
+		}
+		if len(values) > 1 {
+			return f, fmt.Errorf("the query: %q is there %d times; write it once", name, len(values))
 		}
 	}
 	f = Filter{

@@ -38,19 +38,20 @@ func isOfLink(method string) bool {
 // linkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of the
 // missing address as they are on the page; addressed is the host that the client addressed. A Referer with either
 // host is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that. A
-// Referer that is the address itself is no link, because scanners send it; nor is one that is not an http or https
-// URL with a host. Anybody can forge a Referer.
+// Referer with the target itself is no link, whatever its host: scanners send it, and programs that follow a redirect,
+// as to www. But the root of another host is a link, because browsers send no more of the address of another site. A
+// Referer that is not an http or https URL with a host is no link. Anybody can forge a Referer.
 func linkOf(referer, host, target, addressed string) Link {
 	_, from, path, ok := splitReferer(referer)
+	isOwn := sameHost(from, host) || sameHost(from, addressed)
+	isRoot := strings.Trim(target, "/?") == ""
 	switch {
-	case !ok:
+	case !ok || sameTarget(target, path) && (isOwn || !isRoot):
 		return NoLink
-	case !sameHost(from, host) && !sameHost(from, addressed):
-		return OtherLink
-	case sameTarget(target, path):
-		return NoLink
+	case isOwn:
+		return OwnLink
 	}
-	return OwnLink
+	return OtherLink
 }
 
 // splitReferer splits a Referer into its scheme, its authority without user information, and its path and query. It
@@ -80,13 +81,16 @@ func withoutPort(authority string) string {
 	return authority
 }
 
-// sameTarget reports whether a path and a query on a page are those of a Referer. An empty path is the root. The
-// request and the Referer may each have a fragment.
+// sameTarget reports whether a path and a query on a page are those of a Referer, but for a slash at the end of the
+// path, which a redirect may have added or taken away. The request and the Referer may each have a fragment.
 func sameTarget(onPage, target string) bool {
-	onPage = strings.TrimPrefix(onPage, "/")
-	target = strings.TrimPrefix(target, "/")
+	pathOnPage, queryOnPage, _ := strings.Cut(onPage, "?")
+	pathOnPage = strings.TrimSuffix(pathOnPage, "/")
 	same := func(target string) bool { // encoding shortens nothing
-		return len(target) <= len(onPage) && uri.EncodeTarget(target) == onPage
+		path, query, _ := strings.Cut(target, "?")
+		path = strings.TrimSuffix(path, "/")
+		isLonger := len(path) > len(pathOnPage) || len(query) > len(queryOnPage)
+		return !isLonger && uri.EncodePath(path) == pathOnPage && uri.EncodeTarget(query) == queryOnPage
 	}
 	alone, _, cut := strings.Cut(target, "#")
 	return same(target) || cut && same(alone)
@@ -107,17 +111,28 @@ func appendLink(b []byte, referer string) []byte {
 	return append(b, path...)
 }
 
-// appendKey appends a host, a space and a path without its query and fragment.
+// appendKey appends a host, a space and a path without its query and fragment. Addresses that differ in the case of the
+// host or of percent-encoding are the same (RFC 3986, section 6.2.2.1).
 func appendKey(b []byte, host, path string) []byte {
 	for _, c := range []byte(host[:min(len(host), maxKey-1)]) {
-		if 'A' <= c && c <= 'Z' { // hosts have no case
+		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'
 		}
 		b = append(b, c)
 	}
 	b = append(b, ' ')
 	path = uri.CutEncoded(withoutQuery(path), maxKey-len(b))
-	return append(b, path...)
+	encoded := 0 // how many digits are still to come of a byte
+	for _, c := range []byte(path) {
+		if c == '%' {
+			encoded = 3
+		} else if encoded > 0 && 'a' <= c && c <= 'f' {
+			c -= 'a' - 'A'
+		}
+		encoded--
+		b = append(b, c)
+	}
+	return b
 }
 
 // withoutQuery returns a path without its query and fragment. On a page, a # is encoded as %23, so a path is cut

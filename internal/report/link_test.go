@@ -27,6 +27,8 @@ func TestLinkIsOwnIfTheRefererHasTheHost(t *testing.T) {
 		"https://b.test:x@a.test/blog": "http://a.test/x",
 		"http://[2001:DB8::1]:80/blog": "http://[2001:db8::1]/x",
 		"http://a.test/x":              "http://a.test/x?y",
+		"http://a.test/x//":            "http://a.test/x",
+		"http://a.test/x?y":            "http://a.test/x?y/",
 	} {
 		wantLink(t, referer, address, OwnLink)
 	}
@@ -37,13 +39,20 @@ func TestLinkIsOwnIfTheRefererHasTheHost(t *testing.T) {
 		"https://b.test?a.test/blog": "http://a.test/x",
 		"http://[::80]/blog":         "http://[::]/x",
 		"http://a.test/blog":         "urn:a.test",
+		"https://b.test/":            "http://a.test/", // all that a browser says of a page of another site
+		"https://b.test":             "http://a.test/?",
 	} {
 		wantLink(t, referer, address, OtherLink)
 	}
 }
 
+// TestRefererThatIsTheAddressIsNoLink has those of redirects, too: to another scheme or host, and with another slash.
 func TestRefererThatIsTheAddressIsNoLink(t *testing.T) {
 	for referer, address := range map[string]string{
+		"http://a.test/x?y/":            "https://www.a.test:8443/x?y/",
+		"http://a.test/x/?y":            "http://a.test/x?y",
+		"http://b.test/x":               "http://a.test/x/",
+		"http://b.test/?x":              "http://a.test?x",
 		"http://a.test/x#y":             "http://a.test/x",
 		"http://a.test/y#z":             "http://a.test/y%23z",
 		"http://a.test/<\xff>?\"%41%zz": "http://a.test/%3C%FF%3E?%22%41%25zz",
@@ -116,7 +125,7 @@ func TestLinkIsAnAbsoluteURLWithoutWhatIsPrivate(t *testing.T) {
 		full + long:                        full + "x",
 		fullHost + "/x":                    fullHost,
 	} {
-		wantLink(t, referer, "http://a.test/x", OtherLink)
+		wantLink(t, referer, "http://a.test/y", OtherLink)
 		got := string(appendLink(nil, referer))
 		if got != want {
 			t.Errorf("got %.400q, want %q", got, want)
@@ -148,7 +157,7 @@ func TestOfAnAddressTheHostAndThePathAreKept(t *testing.T) {
 		"http://a.test/x%23access_token=secret":   "a.test /x",
 		"http://a.test/x%23y?access_token=secret": "a.test /x",
 		"http://a.test/x%2523":                    "a.test /x%2523",
-		"https://A.Zest:8443/X%2f":                "a.zest:8443 /X%2f",
+		"https://A.Zest:8443/X%2f%aFaf%25af":      "a.zest:8443 /X%2F%AFaf%25af",
 		"urn:x%23access_token=secret":             " urn:x",
 		"http://a.test/" + long:                   "a.test /" + almost + "x",
 		"http://a.test/" + almost + "%41":         "a.test /" + almost,

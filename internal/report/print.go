@@ -33,7 +33,7 @@ func (r *Report) WriteText(w io.Writer, f Filter) error {
 	for _, t := range r.Links {
 		count += t.Count
 	}
-	since := r.Since.Local().Format(time.DateTime)
+	since := r.Since.Local().Format(time.DateTime + " -0700") // the offset says whose clock all times are of
 	fmt.Fprintf(&b, "%s%s since %s\n", plural(count, "404"), inAll, since)
 	for link := range NumLinks {
 		t := r.Links[link]
@@ -87,8 +87,8 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 		fmt.Fprintf(b, "... and %d more\n", more)
 	}
 	if floor := r.Links[link].Floor; floor > 0 {
-		fmt.Fprintf(b, "There was no room for every address: "+
-			"one that is not here may have been missed up to %s.\n", plural(floor, "time"))
+		fmt.Fprintf(b, "There was no room for every address: one that is not here may have been missed up to %s. "+
+			"39-42 is a count somewhere between the two.\n", plural(floor, "time"))
 	}
 }
 
@@ -129,9 +129,9 @@ func (a *Address) times() string {
 // withBrowsers returns outcomes, and how many of the requests opened a page.
 func withBrowsers(o Outcomes, browsers uint64) string {
 	if browsers == 0 {
-		return fmt.Sprintf("%s, none by a browser", o)
+		return fmt.Sprintf("%s, none opened a page", o)
 	}
-	return fmt.Sprintf("%s, %d by a browser", o, browsers)
+	return fmt.Sprintf("%s, %d opened a page", o, browsers)
 }
 
 func plural(n uint64, noun string) string {

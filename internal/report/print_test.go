@@ -70,63 +70,63 @@ func TestTextHasASectionForEachKindOfLink(t *testing.T) {
 		want   string
 	}{
 		"all": {
-			want: `124498 404s since 2026-01-02 03:04:05
+			want: `124498 404s since 2026-01-02 03:04:05 +0100
 
-OWN LINKS: 1042 404s, 42 unanswered, 1000 response, 1001 by a browser
+OWN LINKS: 1042 404s, 42 unanswered, 1000 response, 1001 opened a page
 Pages of your own link to these addresses: correct the pages.
 
 COUNT  LAST SEEN         ADDRESS
  1041  2026-01-02 03:04  shop.example.com:8080/old
-                         41 unanswered, 1000 response, 1000 by a browser; with a query; on https://www.example.com/blog
+                         41 unanswered, 1000 response, 1000 opened a page; with a query; on https://www.example.com/blog
 
-NO LINKS: 123456 404s, error, none by a browser
+NO LINKS: 123456 404s, error, none opened a page
 No known link: typed, bookmarked, asked for by a scanner, or fetched by a program, perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages.
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
-                             error, none by a browser
+                             error, none opened a page
       1-8  2026-01-02 03:04  urn:x
-                             error, none by a browser
-There was no room for every address: one that is not here may have been missed up to 7 times.
+                             error, none opened a page
+There was no room for every address: one that is not here may have been missed up to 7 times. 39-42 is a count somewhere between the two.
 `,
 		},
 		"one of a kind": {
 			filter: Filter{Limit: 1, Link: "none"},
-			want: `124498 404s in all since 2026-01-02 03:04:05
+			want: `124498 404s in all since 2026-01-02 03:04:05 +0100
 
-NO LINKS: 123456 404s in all, error, none by a browser
+NO LINKS: 123456 404s in all, error, none opened a page
 No known link: typed, bookmarked, asked for by a scanner, or fetched by a program, perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages.
 
     COUNT  LAST SEEN         ADDRESS
 1002-1009  2026-01-02 03:04  www.example.com/wp-login.php
-                             error, none by a browser
+                             error, none opened a page
 ... and 1 more
-There was no room for every address: one that is not here may have been missed up to 7 times.
+There was no room for every address: one that is not here may have been missed up to 7 times. 39-42 is a count somewhere between the two.
 `,
 		},
 		"a host": {
 			filter: Filter{Host: "SHOP.example.com:8080"},
-			want: `124498 404s in all since 2026-01-02 03:04:05
+			want: `124498 404s in all since 2026-01-02 03:04:05 +0100
 
-OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response, 1001 by a browser
+OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response, 1001 opened a page
 Pages of your own link to these addresses: correct the pages.
 
 COUNT  LAST SEEN         ADDRESS
  1041  2026-01-02 03:04  shop.example.com:8080/old
-                         41 unanswered, 1000 response, 1000 by a browser; with a query; on https://www.example.com/blog
+                         41 unanswered, 1000 response, 1000 opened a page; with a query; on https://www.example.com/blog
 
-NO LINKS: 123456 404s in all, error, none by a browser
+NO LINKS: 123456 404s in all, error, none opened a page
 No known link: typed, bookmarked, asked for by a scanner, or fetched by a program, perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages.
 
 No address matches.
-There was no room for every address: one that is not here may have been missed up to 7 times.
+There was no room for every address: one that is not here may have been missed up to 7 times. 39-42 is a count somewhere between the two.
 `,
 		},
 		"an outcome": {
 			filter: Filter{Link: "own", Outcome: "error"},
-			want: `124498 404s in all since 2026-01-02 03:04:05
+			want: `124498 404s in all since 2026-01-02 03:04:05 +0100
 
-OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response, 1001 by a browser
+OWN LINKS: 1042 404s in all, 42 unanswered, 1000 response, 1001 opened a page
 Pages of your own link to these addresses: correct the pages.
 
 No address matches.

@@ -14,7 +14,7 @@ import (
 // Outcome is what a request for a missing address counts as.
 type Outcome uint8
 
-// The first outcomes are the causes of a page, in the order of package judge.
+// The first outcomes are the causes of a page.
 const (
 	OutcomeUnanswered  Outcome = iota // no handler answered
 	OutcomeError                      // a handler returned an error with status 404
