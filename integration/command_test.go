@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// command returns a caddy command with its own home directory. It is killed when the test ends, or after a minute.
+// command returns a caddy command with its own home directory. It is killed when the test ends, or after five minutes.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	return commandIn(t, t.TempDir(), args...)
@@ -31,7 +31,7 @@ func commandIn(t *testing.T, home string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = home

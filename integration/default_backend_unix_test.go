@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -17,10 +16,10 @@ import (
 	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
-// TestDefaultBackend runs the ConfigMap of examples/kubernetes, which is examples/proxies/default-backend.Caddyfile, as
-// a user whose folders are read-only. Clients that stall have 10 seconds, and less once Caddy has to stop.
-func TestDefaultBackend(t *testing.T) {
-	t.Parallel()
+// startDefaultBackend runs the ConfigMap of examples/kubernetes, which is examples/proxies/default-backend.Caddyfile,
+// as a user whose folders are read-only.
+func startDefaultBackend(t *testing.T) (cmd *exec.Cmd, client *testcaddy.Client, addr, log string) {
+	t.Helper()
 	caddyfile := configMap(t, "../examples/kubernetes/manifest.yaml")
 	if want := readFile(t, "../examples/proxies/default-backend.Caddyfile"); caddyfile != want {
 		t.Errorf("the ConfigMap has\n%s\nwant\n%s", caddyfile, want)
@@ -36,9 +35,14 @@ func TestDefaultBackend(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := unprivileged(commandIn(t, home, "run", "--config", dir+"/Caddyfile"))
-	log := startLogging(t, cmd, listener)
-	client := testcaddy.HTTP11(t, addr)
+	cmd = unprivileged(commandIn(t, home, "run", "--config", dir+"/Caddyfile"))
+	log = startLogging(t, cmd, listener)
+	return cmd, testcaddy.HTTP11(t, addr), addr, log
+}
+
+// TestDefaultBackend has clients that stall, which have 10 seconds.
+func TestDefaultBackend(t *testing.T) {
+	_, client, addr, log := startDefaultBackend(t)
 
 	// The page, behind an ingress that says what the client addressed
 	res := client.Get(t, "http://10.0.0.1/x?y", "X-Forwarded-Proto: https", "X-Forwarded-Host: a.test")
@@ -63,25 +67,38 @@ func TestDefaultBackend(t *testing.T) {
 		}
 	}
 
-	inHeader := dial(t, addr, "GET /x HTTP/1.1\r\nHost: a.test\r\n")
-	inBody := dial(t, addr, "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 7\r\n\r\n1")
-	if _, err := io.ReadAll(inHeader); err != nil { // EOF, or the deadline
+	inHeader := stall(t, addr, "GET /x HTTP/1.1\r\nHost: a.test\r\n")
+	inBody := stall(t, addr, "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 7\r\n\r\n1")
+	t.Parallel() // only now: those clients stall while the tests run that cannot be parallel
+	if err := (<-inHeader).err; err != nil {
 		t.Errorf("a client that stalls in its header is not turned away: %v", err)
 	}
-	if res, err := http.ReadResponse(bufio.NewReader(inBody), nil); err != nil || res.StatusCode != http.StatusNotFound {
-		t.Errorf("a client that stalls in its body got %v, %v, want the page", res, err)
+	if got := <-inBody; got.err != nil || !strings.HasPrefix(got.answer, "HTTP/1.1 404 ") {
+		t.Errorf("a client that stalls in its body got %q, %v, want the page", got.answer, got.err)
 	}
-
-	dial(t, addr, "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 7\r\n\r\n1")
-	getPage(t, client, "http://a.test/last") // which comes after the stalled request
 	if logged := readFile(t, log); strings.Contains(logged, `"level":"error"`) {
 		t.Errorf("it logs an error:\n%s", logged)
 	}
+}
 
-	begun := time.Now()
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil || time.Since(begun) > 8*time.Second {
-		t.Errorf("after a signal, it ended in %s: %v", time.Since(begun), err)
+// TestDefaultBackendStops sends a signal while a client stalls, which has less time then.
+func TestDefaultBackendStops(t *testing.T) {
+	cmd, client, addr, _ := startDefaultBackend(t)
+	dial(t, addr, "POST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 7\r\n\r\n1")
+	getPage(t, client, "http://a.test/last") // which comes after the stalled request
+	var took time.Duration
+	ended := make(chan error, 1)
+	go func() {
+		time.Sleep(time.Second) // on a busy machine, Caddy answers before it heeds signals
+		begun := time.Now()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		err := cmd.Wait()
+		took = time.Since(begun)
+		ended <- err
+	}()
+	t.Parallel() // only now, as above
+	if err := <-ended; err != nil || took > 8*time.Second {
+		t.Errorf("after a signal, it ended in %s: %v", took, err)
 	}
 }
 
@@ -110,6 +127,24 @@ func dial(t *testing.T, addr, begins string) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+// stalled is what a client got that stalled, until its connection ended or the deadline came.
+type stalled struct {
+	answer string
+	err    error
+}
+
+// stall dials, and reads while the test goes on.
+func stall(t *testing.T, addr, begins string) <-chan stalled {
+	t.Helper()
+	conn := dial(t, addr, begins)
+	ended := make(chan stalled, 1)
+	go func() {
+		answer, err := io.ReadAll(conn)
+		ended <- stalled{string(answer), err}
+	}()
+	return ended
 }
 
 const nobody = 65534

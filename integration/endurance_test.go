@@ -30,9 +30,9 @@ var endurance = flag.Duration("endurance", 2*time.Second, "how long TestEnduranc
 func TestEndurance(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	l := startLoad(t)
-	l.run(t, *endurance/5) // a warm-up, which fills pools and tables
+	l.run(t, *endurance/5, 0) // a warm-up, which fills pools and tables
 	before := testcaddy.MemoryInUse()
-	l.run(t, *endurance*4/5)
+	l.run(t, *endurance*4/5, 4)
 
 	testcaddy.CheckMemory(t, before, 8<<20)
 	if warnings := readFile(t, l.log); warnings != "" {
@@ -89,7 +89,7 @@ http://a.test:0 {
 }`)
 	for i, name := range []string{"one", "two"} {
 		caddyfile := testcaddy.Caddyfile(strings.ReplaceAll(site, "NAME", name),
-			"servers {\nprotocols h1 h2c\ntimeouts {\nread_body_idle 5s\nwrite_idle 5s\nidle 5s\n}\n}",
+			"servers {\nprotocols h1 h2c\ntimeouts {\nread_body_idle 2s\nwrite_idle 5s\nidle 5s\n}\n}",
 			"log default {\noutput discard\n}",
 			"log not_found {\n"+toFile+"include http.handlers.not_found\nlevel WARN\n}",
 			"log stdlib {\n"+toFile+"include http.stdlib\nlevel DEBUG\n}")
@@ -152,9 +152,9 @@ var kinds = []kind{
 	{path: "/watched/stream", answer: "stream"},
 }
 
-// run keeps Caddy under load for a while, with a worker for each kind of request over each version of HTTP, and
-// reloads configs meanwhile.
-func (l *load) run(t *testing.T, d time.Duration) {
+// run keeps Caddy under load for a while, with a worker for each kind of request over each version of HTTP and workers
+// that stall, and reloads configs meanwhile.
+func (l *load) run(t *testing.T, d time.Duration, stalling int) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
@@ -167,7 +167,7 @@ func (l *load) run(t *testing.T, d time.Duration) {
 			running.Go(func() { l.keepAsking(ctx, t, c, k) })
 		}
 	}
-	for range 4 {
+	for range stalling {
 		running.Go(func() { l.keepStalling(ctx, t) })
 	}
 	for ctx.Err() == nil && !t.Failed() {

@@ -19,7 +19,7 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 	testcaddy.CheckGoroutines(t)
 	app := testcaddy.Backend(t, testcaddy.MissingPage)
 	s := startSite(t, "not_found\nreverse_proxy /length "+app,
-		"servers {\nmax_header_size 256KB\ntimeouts {\nread_body_idle 4s\nwrite_idle 4s\nidle 1s\n}\n}")
+		"servers {\nmax_header_size 256KB\ntimeouts {\nread_body_idle 2s\nwrite_idle 2s\nidle 1s\n}\n}")
 
 	long := strings.Repeat("x", 60_000)
 	ends := make(map[string]<-chan error)
@@ -51,7 +51,7 @@ func TestSlowClientsHoldNobodyUp(t *testing.T) {
 		}()
 	}
 
-	s.HTTP.Timeout = 3 * time.Second // less than Caddy's timeouts
+	s.HTTP.Timeout = 1500 * time.Millisecond // less than Caddy's timeouts
 	for range 100 {
 		getPage(t, s.Client, "http://a.test/other")
 		getPage(t, s.Client, "http://a.test/length")

@@ -62,8 +62,8 @@ func TestUploadThatStopsEndsItsConnection(t *testing.T) {
 		"an access log":              "log\nnot_found" + proxy,
 	}
 	for name, option := range map[string]string{
-		"half duplex": "servers {\ntimeouts {\nread_body_idle 1s\n}\n}",
-		"full duplex": "servers {\nenable_full_duplex\ntimeouts {\nread_body_idle 1s\n}\n}",
+		"half duplex": "servers {\ntimeouts {\nread_body_idle 500ms\n}\n}",
+		"full duplex": "servers {\nenable_full_duplex\ntimeouts {\nread_body_idle 500ms\n}\n}",
 		"no timeout":  "servers {\nenable_full_duplex\ntimeouts {\nread_body_idle -1s\n}\n}",
 	} {
 		t.Run(name, func(t *testing.T) {
