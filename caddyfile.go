@@ -143,7 +143,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		} else if err := h.setOption(option, d); err != nil {
 			return d.Errf("option '%s' %w", option, err)
 		}
-		if err := h.check(false); err != nil {
+		if err := h.check(); err != nil {
 			return d.WrapErr(err)
 		}
 	}
@@ -191,7 +191,7 @@ func checkTemplate(args []string) (read int, notes []string, err error) {
 	if err := h.addTemplate(expandShorthands(args)); err != nil {
 		return 0, nil, fmt.Errorf("the command %w", err)
 	}
-	if err := h.check(true); err != nil {
+	if err := h.checkLoaded(); err != nil {
 		return 0, nil, err
 	}
 	representations, err := h.newRepresentations()
@@ -199,21 +199,6 @@ func checkTemplate(args []string) (read int, notes []string, err error) {
 		return 0, nil, err
 	}
 	return representations.Check()
-}
-
-// fullName returns the full name of a placeholder, which may be a shorthand.
-func fullName(name string) string {
-	return strings.Trim(expandShorthands([]string{"{" + name + "}"})[0], "{}")
-}
-
-// expandShorthands expands the Caddyfile's shorthands of placeholders.
-func expandShorthands(args []string) []string {
-	var segment caddyfile.Segment
-	for _, arg := range args {
-		segment = append(segment, caddyfile.Token{Text: arg})
-	}
-	httpcaddyfile.NewShorthandReplacer().ApplyToSegment(&segment)
-	return textsOf(segment)
 }
 
 // setOption sets an option. The error says what is wrong with its arguments.

@@ -191,7 +191,7 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 		},
 		{
 			config: `{"precompressed":["br"],"template":{"html":["{env.PATH}/404.html"]}}`,
-			want:   "write {vars.root}/404.html in a Caddyfile, and {http.vars.root}/404.html in JSON, or leave this out",
+			want:   "write the directive root and template {vars.root}/404.html, in JSON {http.vars.root}/404.html, or leave this out",
 		},
 		{
 			config: `{"replace":"some"}`,

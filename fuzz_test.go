@@ -35,6 +35,8 @@ type recording struct {
 	cause      string // the placeholder
 	counted    string // the outcome in the report
 	reachedEnd bool
+
+	timesCounted uint64
 }
 
 func (rec *recording) Header() http.Header { return rec.header }
@@ -110,6 +112,7 @@ func (f fuzzed) record(counter *report.Counter, h caddyhttp.HandlerFunc) *record
 	before, _ := counter.Snapshot()
 	rec.run(h, r)
 	after, _ := counter.Snapshot()
+	rec.timesCounted = after.Links[report.NoLink].Count - before.Links[report.NoLink].Count
 	counted := after.Links[report.NoLink].Outcomes
 	for outcome, n := range before.Links[report.NoLink].Outcomes {
 		counted[outcome] -= n
@@ -133,6 +136,8 @@ func wantSame(t *testing.T, what string, got, want *recording) {
 	t.Helper()
 	isSameHeader := want.panic != nil || reflect.DeepEqual(got.header, want.header)
 	switch {
+	case got.timesCounted > 1:
+		t.Errorf("%s: the request is counted %d times", what, got.timesCounted)
 	case got.panic != want.panic:
 		t.Errorf("%s: it ends in the panic %v, want %v", what, got.panic, want.panic)
 	case got.err != want.err:

@@ -3,7 +3,6 @@ package notfound
 import (
 	"errors"
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -34,7 +33,7 @@ import (
 // has the rules.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := new(exchange)
-	if !x.enter(h, w, r) {
+	if !x.begin(h, w, r) {
 		return next.ServeHTTP(w, r)
 	}
 	if h.DryRun {
@@ -61,20 +60,15 @@ type exchange struct {
 	writer  response.Writer
 	site    represent.SiteHeader // on entry
 	referer string               // on entry, for the metric and the report
-
-	acceptEncoding string // on entry, if there are sidecars
 }
 
-// enter begins an exchange. It returns false if a handler of the same group is already running.
-func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) bool {
+// begin begins an exchange. It returns false if a handler of the same group is already running.
+func (x *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) bool {
 	x.handler = h
 	x.request.Read(r)
 	x.referer = r.Header.Get("Referer")
 	if h.URI != "" { // before a rewrite changes the query that it may come in
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
-	}
-	if len(h.Precompressed) > 0 {
-		x.acceptEncoding = strings.Join(r.Header["Accept-Encoding"], ",")
 	}
 	x.writer.ResponseWriter = w
 	x.writer.Rules = &x.judge
@@ -84,7 +78,7 @@ func (x *exchange) enter(h *Handler, w http.ResponseWriter, r *http.Request) boo
 // callNext calls the next handler. If its response is held and reverse_proxy panics to abort it, because it cannot copy
 // the old body to its end, callNext returns nil, and the client gets the page.
 func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
-	x.judge.Begin()
+	x.judge.Restart()
 	x.site.Read(x.writer.Header())
 	x.expandRequestID()
 	defer func() {
@@ -131,47 +125,54 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 		// Caddy would have logged this error. The page hides it, so it is logged here.
 		h.logger.Error("sending the 404 page in place of an error", zap.Error(err))
 	}
-	x.judge.DecidePage(cause, err)
+	x.judge.RecordPage(cause, err)
 	x.request.SetHandled()
 
 	asked := x.request.Asked()
 	p := h.maker.Make(&asked, x.request.Replacer)
 	x.countPage(cause, &asked, p.URI)
-	rep := h.representations.Represent(&p, x.request.Replacer, represent.Client{
+	rep := h.representations.Represent(&represent.Input{
+		Page:           p,
+		Placeholders:   x.request.Replacer,
 		Accept:         x.request.Accept,
-		AcceptEncoding: x.acceptEncoding,
+		AcceptEncoding: x.request.AcceptEncoding,
 		VariesByClient: x.judge.VariesByClient(cause),
 	})
 	defer rep.Free()
-
-	var site *represent.SiteHeader // what the site had set before a response that is replaced; nil: there is none
-	if x.writer.IsHeld() {
-		x.writer.RestoreHeader()
-	}
-	// An error in a route of intercept comes with the header fields of the response that the route is for.
-	if cause == judge.Response || cause == judge.Error && x.request.IsIntercepted() {
-		site = &x.site
-	}
-	w := x.setHeader(&rep, site)
-	x.request.EndBody(w)
-	w.WriteHeader(http.StatusNotFound)
-	if asked.Method != http.MethodHead {
-		_, writeErr := rep.WriteTo(w) // another than ErrCut means that the client is gone
-		if errors.Is(writeErr, represent.ErrCut) {
-			panic(http.ErrAbortHandler) // or an HTTP/3 client takes the page for whole
-		}
-	}
+	x.send(&rep, cause)
 
 	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
 		x.logPage(e, cause, p.URI, rep.Format(), err)
 	}
 }
 
+// send sends the page, once the rest of the request's body has been read.
+func (x *exchange) send(rep *represent.Representation, cause judge.Cause) {
+	w := x.setHeader(rep, cause)
+	x.request.EndBody(w)
+	w.WriteHeader(http.StatusNotFound)
+	if x.request.Asked().Method == http.MethodHead {
+		return
+	}
+	_, err := rep.WriteTo(w) // another than ErrCut means that the client is gone
+	if errors.Is(err, represent.ErrCut) {
+		panic(http.ErrAbortHandler) // or an HTTP/3 client takes the page for whole
+	}
+}
+
 // setHeader sets the header of the page. The deferred operations of the header directives around this handler are done
 // here, so that the page's own fields can be set once more after them. setHeader returns the writer to send the page by.
-func (x *exchange) setHeader(rep *represent.Representation, site *represent.SiteHeader) http.ResponseWriter {
+func (x *exchange) setHeader(rep *represent.Representation, cause judge.Cause) http.ResponseWriter {
 	w := x.writer.ResponseWriter
 	header := w.Header()
+	if x.writer.IsHeld() {
+		x.writer.RestoreHeader()
+	}
+	var site *represent.SiteHeader // what the site had set before a response that is replaced; nil: there is none
+	// An error in a route of intercept comes with the header fields of the response that the route is for.
+	if cause == judge.Response || cause == judge.Error && x.request.IsIntercepted() {
+		site = &x.site
+	}
 	rep.SetHeader(header, site)
 	deferred := response.DeferredAround(w)
 	if deferred == nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/report"
@@ -313,6 +315,34 @@ func TestPageThatTakesTheirPlaceVaries(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFieldsOfThePageHoldAgainstDeferredOperations has a header directive that waits for the status and then adds a line
+// to Vary, and one that sets a policy only if a response has none.
+func TestFieldsOfThePageHoldAgainstDeferredOperations(t *testing.T) {
+	t.Parallel()
+	const policy = "Content-Security-Policy"
+	add := headers.RespHeaderOps{
+		HeaderOps: &headers.HeaderOps{Add: http.Header{"Vary": {"Cookie"}}},
+		Require:   &caddyhttp.ResponseMatcher{StatusCode: []int{http.StatusNotFound}},
+	}
+	setMissing := headers.RespHeaderOps{
+		HeaderOps: &headers.HeaderOps{Set: http.Header{policy: {"default-src *"}}},
+		Require:   &caddyhttp.ResponseMatcher{Headers: http.Header{policy: nil}},
+	}
+	h := inside(provision(t, new(Handler)), testcaddy.EndOfChain)
+	for _, operations := range []headers.RespHeaderOps{add, setMissing} {
+		directive := headers.Handler{Response: &operations}
+		next := h
+		h = func(w http.ResponseWriter, r *http.Request) error { return directive.ServeHTTP(w, r, next) }
+	}
+	r := get()
+	r.Header.Set("Accept", "text/html")
+	res := answer(t, h, r)
+	if lines := res.Header["Vary"]; !slices.Equal(lines, []string{"Accept, Cookie"}) {
+		t.Errorf("got Vary %q", lines)
+	}
+	res.WantHeader(t, policy, testcaddy.PagePolicy(t, res.Content))
 }
 
 // TestVariablesAreNotWrittenOnceTheNextHandlerRuns shows the ID of the request, which Caddy writes to its variables

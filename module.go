@@ -16,11 +16,8 @@ package notfound
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,7 +153,7 @@ func (h *Handler) valueOptions() []valueOption {
 // Provision checks the options, reads the files of pages and registers the counter.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-	err := h.check(true)
+	err := h.checkLoaded()
 	if err != nil {
 		return err
 	}
@@ -236,12 +233,11 @@ func (h *Handler) texts() []string {
 	return texts
 }
 
-// check checks the options. When a config loads, global placeholders have their values. A Caddyfile is checked for each
-// option that is read, so that the error has its line, and values without placeholders alone: it may be adapted
-// elsewhere.
-func (h *Handler) check(isLoading bool) error {
+// check checks the options, but for values with placeholders. A Caddyfile is checked for each option that is read, so
+// that the error has its line, and perhaps not where it will run.
+func (h *Handler) check() error {
 	for _, o := range h.valueOptions() {
-		if err := o.check(isLoading); err != nil {
+		if err := o.check(); err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
 	}
@@ -263,25 +259,41 @@ func (h *Handler) check(isLoading bool) error {
 		return fmt.Errorf("template: %w", err)
 	}
 	if len(h.Precompressed) > 0 {
-		if err := represent.CheckPrecompressed(h.Template, isLoading); err != nil {
+		if err := represent.CheckSidecars(h.Template); err != nil {
 			return fmt.Errorf("precompressed: %w", err)
-		}
-	}
-	if isLoading {
-		for _, row := range h.Template {
-			for _, path := range row {
-				if err := checkShorthands(path); err != nil {
-					return fmt.Errorf("template: %w", err)
-				}
-			}
 		}
 	}
 	_, err := h.suffixes()
 	return err
 }
 
-// check checks a value.
-func (o *valueOption) check(isLoading bool) error {
+// checkLoaded checks the options of a config that loads: all of them are there, and global placeholders have values.
+func (h *Handler) checkLoaded() error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	for _, o := range h.valueOptions() {
+		if err := o.checkExpanded(); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	for _, row := range h.Template {
+		for _, path := range row {
+			if err := checkShorthands(path); err != nil {
+				return fmt.Errorf("template: %w", err)
+			}
+		}
+	}
+	if len(h.Precompressed) > 0 {
+		if err := represent.CheckHasSidecars(h.Template); err != nil {
+			return fmt.Errorf("precompressed: %w", err)
+		}
+	}
+	return nil
+}
+
+// check checks a value, unless it has placeholders.
+func (o *valueOption) check() error {
 	value := *o.value
 	if value == "" {
 		return nil
@@ -289,46 +301,27 @@ func (o *valueOption) check(isLoading bool) error {
 	if err := page.CheckNoBody(value); err != nil {
 		return err
 	}
-	if o.takesPlaceholders && strings.Contains(value, "{") {
-		if !isLoading {
-			return nil
-		}
-		expanded, err := caddy.NewReplacer().ReplaceOrErr(value, false, true)
-		if err != nil { // a placeholder is the request's
-			return checkShorthands(value)
-		}
-		value = expanded
+	if o.hasPlaceholders() {
+		return nil
 	}
 	return o.rule(value)
 }
 
-// checkShorthands refuses the Caddyfile's shorthands of placeholders in JSON, where nothing knows them. A global
-// placeholder may have the name of one, as {file.motd} does.
-func checkShorthands(value string) (mistake error) {
-	// What the Replacer itself refuses, such as too many open braces, is not expanded for a request either.
-	_, _ = caddy.NewReplacer().ReplaceFunc(value, func(name string, global any) (any, error) {
-		if global != nil || strings.HasPrefix(name, "http.") { // a full name, as a Caddyfile's are by now
-			return "", nil
-		}
-		if full := fullName(name); full != name { // which takes long
-			mistake = fmt.Errorf("%q has the shorthand {%s}, which only a Caddyfile has; write {%s}", value, name, full)
-		}
-		return "", mistake
-	})
-	return mistake
+// checkExpanded checks a value with placeholders, unless the request has some of them.
+func (o *valueOption) checkExpanded() error {
+	value := *o.value
+	if !o.hasPlaceholders() {
+		return nil
+	}
+	expanded, err := caddy.NewReplacer().ReplaceOrErr(value, false, true)
+	if err != nil { // a placeholder is the request's
+		return checkShorthands(value)
+	}
+	return o.rule(expanded)
 }
 
-// sample returns a harmless page, without what the options say of a page, and the placeholders of its request.
-func sample() (page.Page, *caddy.Replacer) {
-	local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 443}
-	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, local)
-	const address = "https://www.example.com/docs/apis?x=1"
-	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody) // the URL is valid
-	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
-	repl := caddy.NewReplacer()
-	caddyhttp.PrepareRequest(r, repl, nil, new(caddyhttp.Server)) // {http.shutting_down} asks the server
-	asked := page.Asked{Method: r.Method, Target: address}
-	return page.NewMaker(page.Options{DefaultFooter: serverLine()}).Make(&asked, repl), repl
+func (o *valueOption) hasPlaceholders() bool {
+	return o.takesPlaceholders && strings.Contains(*o.value, "{")
 }
 
 // Interface guards

@@ -44,6 +44,6 @@ func (d *DryRun) Decide(err error, hasAnswered bool) Cause {
 	if cause != NoCause {
 		d.reason = reasonDryRun
 	}
-	d.shared.note(d.reason)
+	d.shared.recordReason(d.reason)
 	return cause
 }

@@ -40,34 +40,34 @@ func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) 
 	if request.IsNotFound(r.HandledError) {
 		j.before = header.Clone() // the header handler changes values in place
 	}
-	return j.shared.enter(j)
+	return j.shared.push(j)
 }
 
-// Begin starts the decision anew, before the next handler runs. Another not_found may have decided before this one.
-func (j *Judge) Begin() { j.shared.begin() }
+// Restart starts the decision anew, before the next handler runs. Another not_found may have decided before this one.
+func (j *Judge) Restart() { j.shared.restart() }
 
 // Leave ends the request at the handler, whose next handler has returned.
-func (j *Judge) Leave() { j.shared.leave(j) }
+func (j *Judge) Leave() { j.shared.remove(j) }
 
 // Status implements [response.Rules].
 func (j *Judge) Status(status int, header http.Header) response.Verdict {
 	verdict := j.judgeStatus(status, header)
-	j.share()
+	j.passOuter()
 	return verdict
 }
 
 // Body implements [response.Rules].
 func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 	j.judgeBody(first, header)
-	j.share()
+	j.passOuter()
 	return j.reason != noReason
 }
 
-// share has a 404 response that passes pass all not_found handlers around this one, too, because the innermost one
+// passOuter tells the not_found handlers around this one to pass what this one passes, because the innermost one
 // decides.
-func (j *Judge) share() {
+func (j *Judge) passOuter() {
 	if j.reason.IsOwn() {
-		j.shared.store(NoCause, nil, j.reason)
+		j.shared.record(NoCause, nil, j.reason)
 	}
 }
 
@@ -89,7 +89,10 @@ func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 			j.isBare = true
 			return j.hold(Error)
 		}
-		return j.judge404(header)
+		j.judge404(header)
+		if j.reason == noReason {
+			return response.Hold
+		}
 	}
 	return response.Pass
 }
@@ -104,7 +107,7 @@ func (j *Judge) hold(cause Cause) response.Verdict {
 func (j *Judge) judgeBody(first []byte, header http.Header) {
 	if j.isBare { // no longer, because more follows the status
 		j.isBare = false
-		_ = j.judge404(header) // for the reason, which says whether the response passes
+		j.judge404(header)
 	}
 	if j.mayBeJSON {
 		text := bytes.TrimLeft(first, " \t\r\n")
@@ -115,16 +118,16 @@ func (j *Judge) judgeBody(first []byte, header http.Header) {
 	}
 }
 
-// judge404 judges a 404 response by its header.
-func (j *Judge) judge404(header http.Header) response.Verdict {
+// judge404 says by its header why a 404 response passes, or that the page takes its place.
+func (j *Judge) judge404(header http.Header) {
 	j.isForProgram = !isForPeople(j.request.Method, header)
 	why := j.reasonToPass(header)
 	j.mayBeJSON = j.bodyDecides(why, header)
 	if why == noReason {
-		return j.hold(Response)
+		j.cause = Response
+	} else {
+		j.pass(why)
 	}
-	j.pass(why)
-	return response.Pass
 }
 
 // reasonToPass returns why a 404 response with this header passes.
@@ -162,7 +165,7 @@ func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 	return wouldBeReplaced && isReadable && !j.request.OpensPage()
 }
 
-// pass stores why a 404 response passes.
+// pass says why a 404 response passes.
 func (j *Judge) pass(why Reason) {
 	j.cause = NoCause
 	j.reason = why
@@ -261,13 +264,13 @@ func (j *Judge) Decide(err error, hasAnswered bool) Cause {
 	}
 }
 
-// DecidePage stores that the page is sent, and why. err is what the next handler returned; the page answers it if the
+// RecordPage records that the page is sent, and why. err is what the next handler returned; the page answers it if the
 // cause is an error.
-func (j *Judge) DecidePage(cause Cause, err error) {
+func (j *Judge) RecordPage(cause Cause, err error) {
 	if cause != Error {
 		err = nil
 	}
-	j.shared.store(cause, err, noReason)
+	j.shared.record(cause, err, noReason)
 }
 
 // VariesByClient reports whether a page for a cause takes the place of a response that other clients get.

@@ -469,7 +469,7 @@ func TestInnerHandlerDecides(t *testing.T) {
 
 		// The next handler that begins decides anew, as where an error route follows.
 		again := enter(t, Options{Mode: All}, r)
-		again.Begin()
+		again.Restart()
 		if got, _ := r.Replacer.GetString(reasonPlaceholder); got != "" {
 			t.Errorf("got the reason %q of the handler before", got)
 		}
@@ -495,11 +495,11 @@ func nest(t *testing.T, r *request.Request, header http.Header, handlers []handl
 		d.Status(http.StatusNotFound, header)
 		d.Decide(nil, true)
 	} else {
-		j.Begin()
+		j.Restart()
 		nest(t, r, header, handlers[1:])
 		j.Status(http.StatusNotFound, header)
 		if cause := j.Decide(nil, true); cause != NoCause {
-			j.DecidePage(cause, nil)
+			j.RecordPage(cause, nil)
 		}
 	}
 	j.Leave()
@@ -571,7 +571,7 @@ func TestPlaceholdersAreEmpty(t *testing.T) {
 func TestCausePlaceholder(t *testing.T) {
 	r := situation{}.request()
 	page := enter(t, Options{}, r)
-	page.DecidePage(Error, nil)
+	page.RecordPage(Error, nil)
 	if got, _ := r.Replacer.GetString(causePlaceholder); got != "error" {
 		t.Errorf("of a page, got %q", got)
 	}
@@ -590,17 +590,17 @@ func TestPlaceholdersOfAnErrorAreThoseOfItsPage(t *testing.T) {
 		}
 	}
 	want("before the page", "", false) // as without this handler
-	page.DecidePage(Error, err)
+	page.RecordPage(Error, err)
 	want("on the page of an error", "deleted", true)
 	if got, _ := r.Replacer.GetString("http.error"); !strings.Contains(got, "deleted") {
 		t.Errorf("the error itself is %q", got)
 	}
-	page.DecidePage(Response, err)
+	page.RecordPage(Response, err)
 	want("on the page in place of a response that broke off", "", true)
-	page.Begin()
+	page.Restart()
 	want("at the next handler", "", false)
 	r.Replacer.Set(message, "handled")
-	page.DecidePage(Error, err)
+	page.RecordPage(Error, err)
 	want("in an error route", "handled", true)
 }
 

@@ -20,9 +20,13 @@ const (
 	errorPlaceholder  = "http.error"              // and those below it: the error that a page answers
 )
 
-// shared is what the not_found handlers of one request share. It has a mutex because some handlers, such as
-// dotvezz/caddy-mirror, run two chains of one request at once, with the same replacer. Adding it to the replacer has no
-// lock, so that is only safe if a not_found handler is around both chains.
+// shared is what the not_found handlers of one request share. Caddy's replacer carries it, because the replacer is the
+// one value of a request that every handler may add to: the request's context reaches the next handlers alone, and not
+// an error route, and the variables are read without a lock by a dial to an upstream that outlives the response.
+//
+// It has a mutex because some handlers, such as dotvezz/caddy-mirror, run two chains of one request at once, with the
+// same replacer. Adding it to the replacer has no lock, so that is only safe if a not_found handler is around both
+// chains.
 type shared struct {
 	mu        sync.Mutex
 	innermost *Judge // of the handlers that are running; each has the one around it
@@ -75,8 +79,8 @@ func valueAtError(key string, err error) any {
 	return value
 }
 
-// enter adds a handler to those that are running. It returns false if one of the same group is already running.
-func (s *shared) enter(j *Judge) bool {
+// push adds a handler to those that are running. It returns false if one of the same group is already running.
+func (s *shared) push(j *Judge) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if group := j.options.Group; group != "" {
@@ -91,9 +95,9 @@ func (s *shared) enter(j *Judge) bool {
 	return true
 }
 
-// begin starts the decision anew: an error route runs after the chain of the site, in which a handler may have decided,
+// restart starts the decision anew: an error route runs after the chain of the site, in which a handler may have decided,
 // and one not_found may follow another in a chain.
-func (s *shared) begin() {
+func (s *shared) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isDecided = false
@@ -101,8 +105,8 @@ func (s *shared) begin() {
 	s.reason = noReason
 }
 
-// leave removes a handler from those that are running. It need not be the innermost: another chain may run.
-func (s *shared) leave(j *Judge) {
+// remove removes a handler from those that are running. It need not be the innermost: another chain may run.
+func (s *shared) remove(j *Judge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := &s.innermost; *p != nil; p = &(*p).outer {
@@ -113,8 +117,8 @@ func (s *shared) leave(j *Judge) {
 	}
 }
 
-// store stores that a 404 becomes the page, for a cause and perhaps an error, or passes for a reason.
-func (s *shared) store(cause Cause, err error, why Reason) {
+// record records that a 404 becomes the page, for a cause and perhaps an error, or passes for a reason.
+func (s *shared) record(cause Cause, err error, why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isDecided = true
@@ -123,8 +127,8 @@ func (s *shared) store(cause Cause, err error, why Reason) {
 	s.reason = why
 }
 
-// note stores why there is no page, unless a handler has decided.
-func (s *shared) note(why Reason) {
+// recordReason records why there is no page, unless a handler has decided.
+func (s *shared) recordReason(why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.isDecided && why != noReason {

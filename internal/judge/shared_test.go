@@ -57,7 +57,7 @@ func TestChainsOfOneRequestRunAtOnce(t *testing.T) {
 				dry.Status(http.StatusNotFound, e.header())
 				dry.Decide(nil, true)
 			} else {
-				inner.Begin()
+				inner.Restart()
 				inner.Status(http.StatusNotFound, e.header())
 			}
 			inner.ClaimCount()

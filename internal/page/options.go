@@ -14,24 +14,22 @@ import (
 
 // text is the value of an option.
 type text struct {
-	value string
-	clean func(string) string // cleans the expanded value; nil: it has no placeholders
+	value           string // clean, if it has no placeholders
+	hasPlaceholders bool
+	clean           func(string) string // cleans the expanded value
 }
 
 func newText(value string, clean func(string) string) text {
 	if strings.Contains(value, "{") {
-		return text{value, clean}
+		return text{value: value, hasPlaceholders: true, clean: clean}
 	}
 	return text{value: clean(value)}
 }
 
-// isFixed reports whether the text is the same for all requests.
-func (t text) isFixed() bool { return t.clean == nil }
-
 // expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded
 // again.
 func (t text) expand(placeholders *caddy.Replacer) string {
-	if t.isFixed() {
+	if !t.hasPlaceholders {
 		return t.value
 	}
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))

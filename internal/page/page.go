@@ -53,7 +53,7 @@ func NewMaker(o Options) *Maker {
 		defaultFooter: o.DefaultFooter,
 	}
 	switch {
-	case !m.message.isFixed() || !m.contextPath.isFixed(): // it depends on the request
+	case m.message.hasPlaceholders || m.contextPath.hasPlaceholders: // it depends on the request
 	case o.Message == "" && o.ContextPath == "":
 		m.headingOfGET = headingAtRoot // the makers of many sites share it
 	default:

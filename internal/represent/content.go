@@ -33,8 +33,8 @@ func contentOfFile(f *os.File, size int64) (content, error) {
 	defer f.Close()
 	b := newBuffer()
 	n, err := b.ReadFrom(io.LimitReader(f, size))
-	if err == nil && n == 0 { // it was cut just now
-		err = userfile.ErrEmpty
+	if err == nil && n < size {
+		err = ErrCut
 	}
 	if err != nil {
 		freeBuffer(b)

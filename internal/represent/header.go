@@ -31,9 +31,9 @@ type Representation struct {
 // Format returns the name of the format.
 func (r *Representation) Format() string { return r.format.name }
 
-// ErrCut is the error of a file that was cut, or could not be read, while it was sent: the page has fewer bytes than
-// its header says.
-var ErrCut = errors.New("the file was cut while it was sent")
+// ErrCut is the error of a file that was cut while it was read. [Representation.WriteTo] returns it if the page that was
+// sent has fewer bytes than its header says.
+var ErrCut = errors.New("it was cut while it was read")
 
 // WriteTo implements io.WriterTo. It is called once.
 func (r *Representation) WriteTo(w io.Writer) (int64, error) {
@@ -118,7 +118,7 @@ func (s *SiteHeader) restore(header http.Header) {
 // are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's.
 func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	for field := range header {
-		if describesBody(field) {
+		if isOfAnotherBody(field) {
 			delete(header, field)
 		}
 	}
@@ -178,7 +178,7 @@ func (r *Representation) HidePolicy(header http.Header) {
 	}
 }
 
-// describesBody reports whether a header field describes one body, or acts on it. None of them can be true of a
+// isOfAnotherBody reports whether a header field describes one body, or acts on it. None of them can be true of a
 // page, whoever set it: a handler that failed, a response that was replaced, or the site. Of the fields that servers
 // of today send, these do:
 //
@@ -194,7 +194,7 @@ func (r *Representation) HidePolicy(header http.Header) {
 // Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd; LiteSpeed has X-LiteSpeed-Location) have a
 // server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body for
 // messages if there is a Grpc-Status.
-func describesBody(field string) bool {
+func isOfAnotherBody(field string) bool {
 	if isSites(field) { // also if it begins with Content-
 		return false
 	}

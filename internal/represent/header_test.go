@@ -11,7 +11,7 @@ import (
 // setHeader makes a header that of an HTML page. Nil for the site means that the page replaces no response.
 func setHeader(t *testing.T, o Options, header http.Header, site *SiteHeader) {
 	t.Helper()
-	rep := newFormats(t, o).Represent(anyPage, placeholders(nil), Client{Accept: "text/html"})
+	rep := newFormats(t, o).Represent(&Input{Page: *anyPage, Placeholders: placeholders(nil), Accept: "text/html"})
 	rep.SetHeader(header, site)
 	rep.Free()
 }
@@ -181,7 +181,7 @@ func TestMissingStylesheetHasNoNosniff(t *testing.T) {
 		"*/*":                             "nosniff",
 	} {
 		for _, ofSite := range []string{"", "nosniff"} {
-			rep := formats.Represent(anyPage, nil, Client{Accept: field})
+			rep := formats.Represent(&Input{Page: *anyPage, Accept: field})
 			header := http.Header{}
 			if ofSite != "" {
 				header.Set("X-Content-Type-Options", ofSite)

@@ -71,23 +71,27 @@ func CheckTemplates(rows map[string][]string, offered []string) error {
 	return nil
 }
 
-// CheckPrecompressed refuses files whose sidecars may be another's. If these are all files of a handler, one of them
-// has to be a site's own, because no other has sidecars.
-func CheckPrecompressed(rows map[string][]string, areAll bool) error {
-	hasSidecars := false
+// CheckSidecars refuses files whose sidecars may be another's.
+func CheckSidecars(rows map[string][]string) error {
 	for _, row := range rows {
 		for _, path := range row {
 			if err := userfile.CheckSidecars(path); err != nil {
 				return err
 			}
-			hasSidecars = hasSidecars || userfile.IsOfSite(path)
 		}
 	}
-	if areAll && !hasSidecars {
-		return errors.New("only a template whose path has a placeholder of a request has compressed files; " +
-			"write {vars.root}/404.html in a Caddyfile, and {http.vars.root}/404.html in JSON, or leave this out")
-	}
 	return nil
+}
+
+// CheckHasSidecars refuses rows without a site's own file, because no other file has sidecars.
+func CheckHasSidecars(rows map[string][]string) error {
+	for _, row := range rows {
+		if slices.ContainsFunc(row, userfile.IsOfSite) {
+			return nil
+		}
+	}
+	return errors.New("only a template whose path has a placeholder of a request has compressed files; write the " +
+		"directive root and template {vars.root}/404.html, in JSON {http.vars.root}/404.html, or leave this out")
 }
 
 // Formats are the representations on offer.
@@ -125,7 +129,7 @@ func New(o Options) (*Formats, error) {
 	for _, format := range all.order.formats {
 		row := row{format: format}
 		for _, path := range o.Templates[format.name] {
-			f, err := userfile.Take(path, ofKeptFiles(format, o.Trial), &all.mistakesOfSites, o.Logger)
+			f, err := userfile.New(path, ofKeptFiles(format, o.Trial), &all.mistakesOfSites, o.Logger)
 			if err != nil {
 				return nil, fmt.Errorf("template: %w", err)
 			}
@@ -167,32 +171,36 @@ func (all *Formats) ShowsRequestID() bool {
 	return false
 }
 
-// Client is what the representation of a page depends on.
-type Client struct {
-	Accept, AcceptEncoding string
-	VariesByClient         bool // the page takes the place of a response that other clients get
+// Input is what a representation is made of.
+type Input struct {
+	Page                   page.Page // no pointer, which would escape
+	Placeholders           *caddy.Replacer
+	Accept, AcceptEncoding string // the client's
+
+	// The page takes the place of a response that other clients get.
+	VariesByClient bool
 }
 
 // Represent renders a page in the representation that a client asks for: the first file of the row that can be sent, or
 // the built-in page. The caller frees it.
-func (all *Formats) Represent(pg *page.Page, placeholders *caddy.Replacer, client Client) Representation {
-	format := all.order.choose(client.Accept)
+func (all *Formats) Represent(in *Input) Representation {
+	format := all.order.choose(in.Accept)
 	r := Representation{
 		format:         format,
-		isForStyle:     accept.Names(client.Accept, "text/css") && !accept.Names(client.Accept, "text/html"),
-		variesByClient: client.VariesByClient,
+		isForStyle:     accept.Names(in.Accept, "text/css") && !accept.Names(in.Accept, "text/html"),
+		variesByClient: in.VariesByClient,
 	}
 	files := all.filesFor(format)
 	for _, f := range files {
-		if all.useFile(f, &r, pg, placeholders, client.AcceptEncoding) {
+		if all.useFile(f, &r, in) {
 			return r
 		}
 	}
 	if len(files) > 0 {
-		r.format = all.orderOfBuiltIn.choose(client.Accept)
+		r.format = all.orderOfBuiltIn.choose(in.Accept)
 	}
 	b := newBuffer()
-	r.format.write(b, pg)
+	r.format.write(b, &in.Page)
 	r.content = buffered(b)
 	r.isBuiltIn = true
 	return r
@@ -209,19 +217,17 @@ func (all *Formats) filesFor(format *format) []*userfile.File {
 }
 
 // useFile makes one of the user's files the content of a representation. It reports whether the file can be sent.
-func (all *Formats) useFile(
-	f *userfile.File, r *Representation, pg *page.Page, placeholders *caddy.Replacer, acceptEncoding string,
-) bool {
-	opened, ok := f.Open(placeholders, all.logger)
+func (all *Formats) useFile(f *userfile.File, r *Representation, in *Input) bool {
+	opened, ok := f.Open(in.Placeholders, all.logger)
 	if !ok {
 		return false
 	}
 	var err error
 	kept, isKept := opened.Page.(*userPage)
 	if isKept {
-		r.content, err = kept.content(r.format, pg, placeholders)
+		r.content, err = kept.content(r.format, in)
 	} else {
-		r.content, r.encoding, err = all.contentOfSites(&opened, acceptEncoding)
+		r.content, r.encoding, err = all.contentOfSites(&opened, in.AcceptEncoding)
 	}
 	if err != nil {
 		f.LogMistake(opened.Path, err, all.logger)

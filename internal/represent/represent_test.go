@@ -102,7 +102,7 @@ func body(t testing.TB, formats *Formats, pg *page.Page, repl *caddy.Replacer, f
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep := formats.Represent(pg, repl, Client{Accept: f.offer.Types[0]})
+	rep := formats.Represent(&Input{Page: *pg, Placeholders: repl, Accept: f.offer.Types[0]})
 	defer rep.Free()
 	var b strings.Builder
 	_, err = rep.WriteTo(&b)
@@ -159,7 +159,7 @@ func TestDefaultPage(t *testing.T) {
 		"application/vnd.api+json": "json",
 		"application/atom+xml":     "xml",
 	} {
-		rep := formats.Represent(pg, nil, Client{Accept: mediaType})
+		rep := formats.Represent(&Input{Page: *pg, Accept: mediaType})
 		if rep.Format() != want {
 			t.Errorf("%s: got %s, want %s", mediaType, rep.Format(), want)
 		}
@@ -204,7 +204,7 @@ func TestOwnPagesComeFirst(t *testing.T) {
 		formats := newFormats(t, tt.o)
 		for _, accepted := range []string{"", "*/*", "image/*,*/*;q=0.8", "image/png"} {
 			for site, want := range map[string]string{"a.test": tt.want, "b.test": tt.wantOfNone} {
-				rep := formats.Represent(anyPage, placeholders(values{host: site}), Client{Accept: accepted})
+				rep := formats.Represent(&Input{Page: *anyPage, Placeholders: placeholders(values{host: site}), Accept: accepted})
 				if got := rep.Format(); got != want {
 					t.Errorf("%v, %s, %q: got %s, want %s", tt.o.Templates, site, accepted, got, want)
 				}
@@ -266,7 +266,7 @@ func TestSitesTakeNoMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a collection would close files
 	askAll := func(hosts int) uint64 {
 		for i := range hosts {
-			rep := formats.Represent(anyPage, placeholders(values{host: strconv.Itoa(i)}), Client{Accept: "text/html"})
+			rep := formats.Represent(&Input{Page: *anyPage, Placeholders: placeholders(values{host: strconv.Itoa(i)}), Accept: "text/html"})
 			rep.Free()
 		}
 		if open, _ := os.ReadDir("/proc/self/fd"); len(open) > 100 { // none, except on Linux
@@ -322,7 +322,7 @@ func TestLongFileIsStreamed(t *testing.T) {
 		root := newSites(t, map[string]string{"a.test": want})
 		formats := newFormats(t, Options{Templates: rows{"html": {ofSite(root)}}})
 		repl := placeholders(values{host: "a.test"})
-		rep := formats.Represent(anyPage, repl, Client{Accept: "text/html"})
+		rep := formats.Represent(&Input{Page: *anyPage, Placeholders: repl, Accept: "text/html"})
 		if isStreamed := rep.content.file != nil; isStreamed != (size > maxBuffered) {
 			t.Errorf("%d bytes are streamed: %v", size, isStreamed)
 		}
@@ -360,16 +360,16 @@ func TestFileThatIsCutWhileItIsSentIsAnError(t *testing.T) {
 	}
 }
 
-// TestFileCutAfterItIsOpened would otherwise be a page without a body.
+// TestFileCutAfterItIsOpened would otherwise be half a page.
 func TestFileCutAfterItIsOpened(t *testing.T) {
 	path := tempFile(t, "page")
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, path, "")
+	writeFile(t, path, "pa")
 	_, err = contentOfFile(f, int64(len("page")))
-	wantError(t, "cut", err, "it is empty")
+	wantError(t, "cut", err, "it was cut while it was read")
 }
 
 // TestReloadsEditsAndRequestsAtOnce reloads configs, edits a file and removes it, while requests run. The last good

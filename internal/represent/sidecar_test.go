@@ -23,8 +23,12 @@ var (
 // sentFor returns the body and the Content-Encoding of an HTML page, and whether another client may get another one.
 func sentFor(t *testing.T, formats *Formats, acceptEncoding string) (text, encoding string, mayBeEncoded bool) {
 	t.Helper()
-	client := Client{Accept: "text/html", AcceptEncoding: acceptEncoding}
-	rep := formats.Represent(anyPage, placeholders(values{host: "a.test"}), client)
+	rep := formats.Represent(&Input{
+		Page:           *anyPage,
+		Placeholders:   placeholders(values{host: "a.test"}),
+		Accept:         "text/html",
+		AcceptEncoding: acceptEncoding,
+	})
 	defer rep.Free()
 	header := make(http.Header)
 	rep.SetHeader(header, nil)

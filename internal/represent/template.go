@@ -58,27 +58,27 @@ func parse(f *format, name string, text []byte, t *Trial) (*userPage, error) {
 	if err := t.checkPlaceholders(source, placeholders); err != nil {
 		return nil, err
 	}
-	v := &userPage{showsRequestID: strings.Contains(source, RequestID)}
+	p := &userPage{showsRequestID: strings.Contains(source, RequestID)}
 	var err error
 	if f.name == "html" {
-		v.template, err = htmltemplate.New(name).Parse(source)
+		p.template, err = htmltemplate.New(name).Parse(source)
 	} else {
-		v.template, err = texttemplate.New(name).Parse(source)
+		p.template, err = texttemplate.New(name).Parse(source)
 	}
 	if err != nil {
 		return nil, explain(err)
 	}
 
-	if err := v.try(f, &sample); err != nil {
+	if err := p.try(f, &sample); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page: %w", err)
 	}
 	if f.name == "html" {
-		return v, nil // html/template escapes each text for its place
+		return p, nil // html/template escapes each text for its place
 	}
-	if err := v.try(f, sample.hostile()); err != nil {
+	if err := p.try(f, sample.hostile()); err != nil {
 		return nil, fmt.Errorf("trying it on a sample page with quotes and brackets: %w", err)
 	}
-	return v, nil
+	return p, nil
 }
 
 // placeholderNames matches the name of a placeholder in an action.
@@ -107,21 +107,21 @@ func explain(err error) error {
 	return fmt.Errorf(`%w; plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`, err)
 }
 
-func (v *userPage) try(f *format, d *data) error {
+func (p *userPage) try(f *format, d *data) error {
 	var body bytes.Buffer
-	if err := v.execute(&body, f, d); err != nil {
+	if err := p.execute(&body, f, d); err != nil {
 		return explain(err)
 	}
 	return f.validate(body.Bytes())
 }
 
 // content returns a page. What a template makes is validated, because it can also cut and compare what a client sends.
-func (v *userPage) content(f *format, pg *page.Page, placeholders *caddy.Replacer) (content, error) {
-	if v.literal != nil {
-		return contentOfText(v.literal), nil
+func (p *userPage) content(f *format, in *Input) (content, error) {
+	if p.literal != nil {
+		return contentOfText(p.literal), nil
 	}
 	b := newBuffer()
-	err := v.execute(b, f, &data{Page: *pg, placeholders: placeholders})
+	err := p.execute(b, f, &data{Page: in.Page, placeholders: in.Placeholders})
 	if err == nil {
 		err = f.validate(b.Bytes())
 	}
@@ -133,11 +133,11 @@ func (v *userPage) content(f *format, pg *page.Page, placeholders *caddy.Replace
 }
 
 // execute renders a page, which is not validated yet.
-func (v *userPage) execute(body *bytes.Buffer, f *format, d *data) error {
+func (p *userPage) execute(body *bytes.Buffer, f *format, d *data) error {
 	if f.name != "html" {
 		d = d.escapedFor(f)
 	}
-	return v.template.Execute(body, d)
+	return p.template.Execute(body, d)
 }
 
 // data is a page as a template has it.

@@ -39,7 +39,7 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 		}
 		return
 	}
-	if r.holdsBody {
+	if r.awaits100 {
 		endConnection(w, reader)
 		return
 	}

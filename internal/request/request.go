@@ -24,7 +24,8 @@ type Request struct {
 
 	URI    string // what the option uri says, which is set by the handler; empty: nothing
 	Method string
-	Accept string
+
+	Accept, AcceptEncoding string // all lines of the field, up to maxAccepted
 
 	IsScript  bool // fetch or XMLHttpRequest, whose response nobody sees but the script
 	Navigates bool // a page is opened, by a navigation that may pass through a service worker
@@ -34,7 +35,7 @@ type Request struct {
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
 	hasBody   bool // which another request may follow on the connection
-	holdsBody bool // until it is asked for it
+	awaits100 bool // it holds its body back until it gets a 100 (Continue)
 }
 
 // Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
@@ -46,10 +47,11 @@ func (r *Request) Read(from *http.Request) {
 	r.HandledError, _ = r.ctx.Value(caddyhttp.ErrorCtxKey).(error)
 
 	r.Method = from.Method
-	r.Accept = strings.Join(from.Header["Accept"], ",") // several lines are one list (RFC 9110, section 5.3)
+	r.Accept = accepted(from.Header["Accept"])
+	r.AcceptEncoding = accepted(from.Header["Accept-Encoding"])
 	r.authority = from.Host
 	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 // other versions have a stream for each request
-	r.holdsBody = r.hasBody && strings.EqualFold(from.Header.Get("Expect"), "100-continue")
+	r.awaits100 = r.hasBody && strings.EqualFold(from.Header.Get("Expect"), "100-continue")
 	r.isHTTPS = from.TLS != nil
 	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
 		r.readForwarded(from.Header)
@@ -66,6 +68,16 @@ func (r *Request) Read(from *http.Request) {
 		dest := from.Header.Get("Sec-Fetch-Dest")
 		r.IsScript = dest == "" || dest == "empty"
 	}
+}
+
+// maxAccepted is how many bytes of Accept and of Accept-Encoding count. The longest that a known client sends has 145.
+// Over HTTP/2, a client sends 16 kB of them, thousands of members, in a few bytes once they have been sent before.
+const maxAccepted = 1 << 10
+
+// accepted returns the list in all lines of a field (RFC 9110, section 5.3).
+func accepted(lines []string) string {
+	list := strings.Join(lines, ",")
+	return list[:min(len(list), maxAccepted)]
 }
 
 // readForwarded reads what a trusted proxy says of the origin that the client addressed.

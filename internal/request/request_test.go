@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -28,13 +29,15 @@ func readFrom(r *http.Request, isTrusted bool) *Request {
 	return req
 }
 
-// TestFieldsAreLists reads lists as proxies write them, in any case and with blanks, and an Accept of two lines.
+// TestFieldsAreLists reads lists as proxies write them, in any case and with blanks, and an Accept of two lines. Of a
+// list that no client needs, little is read.
 func TestFieldsAreLists(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header = http.Header{
 		"X-Forwarded-Proto": {"http", "HTTPS , http"},
 		"X-Forwarded-Host":  {"a.test", "[2001:db8::1]:1 , b.test"},
 		"Accept":            {"text/html;q=0.1", "text/plain"},
+		"Accept-Encoding":   {"gzip", strings.Repeat("br,", 5000)},
 	}
 	got := read(r)
 	asked := got.Asked()
@@ -43,6 +46,9 @@ func TestFieldsAreLists(t *testing.T) {
 	}
 	if got.Accept != "text/html;q=0.1,text/plain" {
 		t.Errorf("got Accept %q", got.Accept)
+	}
+	if e := got.AcceptEncoding; !strings.HasPrefix(e, "gzip,br,br") || len(e) != maxAccepted {
+		t.Errorf("got %d bytes of Accept-Encoding: %.20q", len(e), e)
 	}
 }
 
@@ -146,6 +152,9 @@ type upload struct {
 	isPlain bool  // read_body_idle is off
 	proxied bool  // an upstream was asked
 	read    int64 // bytes that the next handlers have read
+
+	fullDuplex bool // enable_full_duplex
+	awaits100  bool // Expect: 100-continue
 }
 
 // TestBodyIsReadOrItsConnectionEnds has bodies that the next handlers have read in part, to their end or not at all.
@@ -168,6 +177,8 @@ func TestBodyIsReadOrItsConnectionEnds(t *testing.T) {
 		"HTTP/2":             {upload: upload{length: -1, proto: 2}},
 		"Connection: close":  {upload: upload{length: -1, proto: 1, closes: true}, discarded: limit, closes: true},
 		"no deadline":        {upload: upload{length: -1, proto: 1, isPlain: true}},
+		"full duplex":        {upload: upload{length: -1, proto: 1, isPlain: true, fullDuplex: true}, closes: true},
+		"held back":          {upload: upload{length: size, proto: 1, awaits100: true}, closes: true},
 		"proxied":            {upload: upload{length: -1, proto: 1, proxied: true}, closes: true},
 		"proxied in part":    {upload: upload{length: -1, proto: 1, proxied: true, read: size - 1}, closes: true},
 		"proxied to its end": {upload: upload{length: -1, proto: 1, proxied: true, read: size}},
@@ -177,8 +188,13 @@ func TestBodyIsReadOrItsConnectionEnds(t *testing.T) {
 		from.ContentLength = tt.upload.length
 		from.ProtoMajor = tt.upload.proto
 		from.Close = tt.upload.closes
+		if tt.upload.awaits100 {
+			from.Header.Set("Expect", "100-continue")
+		}
 		replacer := caddy.NewReplacer()
 		ctx := context.WithValue(from.Context(), caddy.ReplacerCtxKey, replacer)
+		server := &caddyhttp.Server{EnableFullDuplex: tt.upload.fullDuplex}
+		ctx = context.WithValue(ctx, caddyhttp.ServerCtxKey, server)
 		if !tt.upload.isPlain {
 			reader := &caddyhttp.IdleTimeoutReader{
 				ReadCloser: from.Body,

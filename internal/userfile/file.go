@@ -25,7 +25,7 @@ import (
 type Format struct {
 	Name string
 
-	// Parse makes a page of the text of a file, whose name is without its folder, or says why the text is none.
+	// Parse makes a page of the text of a file, whose name is without its folder, or fails if it cannot.
 	Parse func(name string, text []byte) (page any, err error)
 }
 
@@ -44,10 +44,10 @@ type File struct {
 	mistakes *OnceAMinute
 }
 
-// Take returns the file of a path, and reads it if it is kept. A mistake in the file is logged. Take fails if a
+// New returns the file of a path, and reads it if it is kept. A mistake in the file is logged. New fails if a
 // placeholder of the environment or the system is not set. mistakesOfSites bounds the log entries about sites' own
 // files.
-func Take(path string, format Format, mistakesOfSites *OnceAMinute, logger *zap.Logger) (*File, error) {
+func New(path string, format Format, mistakesOfSites *OnceAMinute, logger *zap.Logger) (*File, error) {
 	expanded, isOfSite, err := expandGlobal(path)
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func Take(path string, format Format, mistakesOfSites *OnceAMinute, logger *zap.
 	if err != nil {
 		return nil, err
 	}
-	kept := keep(expanded, format)
-	kept.load(logger)
+	kept := keptFileOf(expanded, format)
+	kept.reloadForConfig(logger)
 	return &File{kept: kept, mistakes: &kept.mistakes}, nil
 }
 
@@ -85,7 +85,7 @@ type Opened struct {
 // Open logs why, and is not ok.
 func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Opened, ok bool) {
 	if f.kept != nil {
-		f.kept.refresh(logger)
+		f.kept.reloadForRequest(logger)
 		last := f.kept.last.Load()
 		return Opened{Path: f.kept.path, Page: last.page}, last.page != nil // or its mistake is logged already
 	}
@@ -159,8 +159,16 @@ func readFile(name string) (text []byte, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	text = make([]byte, info.Size())
+	return readAll(f, info.Size())
+}
+
+// readAll reads a file of a size, in bytes.
+func readAll(f io.Reader, size int64) ([]byte, error) {
+	text := make([]byte, size)
 	n, err := io.ReadFull(f, text)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = errors.New("it was cut while it was read")
+	}
 	return text[:n], err
 }
 

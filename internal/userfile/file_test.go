@@ -50,7 +50,7 @@ var noSuchFile = syscall.ENOENT.Error()
 // take returns a file in the format text, which logs to a logger.
 func take(t testing.TB, path string, logger *zap.Logger) *File {
 	t.Helper()
-	f, err := Take(path, text, new(OnceAMinute), logger)
+	f, err := New(path, text, new(OnceAMinute), logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,8 @@ var keptFiles = struct {
 	byKey map[keptKey]weak.Pointer[keptFile]
 }{byKey: make(map[keptKey]weak.Pointer[keptFile])}
 
-// keep returns the file of a path, which no handler may have read yet.
-func keep(path string, format Format) *keptFile {
+// keptFileOf returns the file of a path, which no handler may have read yet.
+func keptFileOf(path string, format Format) *keptFile {
 	key := keptKey{path, format.Name}
 	keptFiles.Lock()
 	defer keptFiles.Unlock()
@@ -66,32 +66,32 @@ func forget(key keptKey) {
 // pause is the least time between two readings of a kept file.
 const pause = time.Second
 
-// load looks at the file for a config that loads. A mistake that was logged before is logged again, at most once a
+// reloadForConfig reads the file for a config that loads. A mistake that was logged before is logged again, at most once a
 // minute, whatever the number of handlers and of reloads.
-func (f *keptFile) load(logger *zap.Logger) {
+func (f *keptFile) reloadForConfig(logger *zap.Logger) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	isLogged := f.look(logger)
+	isLogged := f.reloadIfDue(logger)
 	if !isLogged && f.last.Load().err != nil && f.mistakes.isDue() {
 		f.log(logger)
 	}
 }
 
-// refresh looks at the file for a request. Only one request reads at a time. The others use the page that there is.
-func (f *keptFile) refresh(logger *zap.Logger) {
+// reloadForRequest reads the file for a request. Only one request reads at a time. The others use the page that there is.
+func (f *keptFile) reloadForRequest(logger *zap.Logger) {
 	if f.reading.TryLock() {
 		defer f.reading.Unlock()
-		f.look(logger)
+		f.reloadIfDue(logger)
 	}
 }
 
-// look reads the file, if that is due, and logs a change.
-func (f *keptFile) look(logger *zap.Logger) (isLogged bool) {
+// reloadIfDue reads the file, if that is due, and logs a change.
+func (f *keptFile) reloadIfDue(logger *zap.Logger) (isLogged bool) {
 	if time.Since(f.readAt) < pause {
 		return false
 	}
-	isNew := f.last.Load() == nil // load logs a mistake in it
-	if hasChanged := f.read(); !hasChanged || isNew {
+	isNew := f.last.Load() == nil // reloadForConfig logs a mistake in it
+	if hasChanged := f.reload(); !hasChanged || isNew {
 		return false
 	}
 	f.log(logger)
@@ -113,9 +113,9 @@ func (f *keptFile) log(logger *zap.Logger) {
 	}
 }
 
-// read reads the file, and parses it if it has changed. It reports whether the text or the error differs from the
+// reload reads the file, and parses it if it has changed. It reports whether the text or the error differs from the
 // previous one. The time and the size do not tell: a chmod, after which the file cannot be read, changes neither.
-func (f *keptFile) read() (hasChanged bool) {
+func (f *keptFile) reload() (hasChanged bool) {
 	f.readAt = time.Now()
 	text, err := readFile(f.path)
 	next := &snapshot{text: text, err: err}

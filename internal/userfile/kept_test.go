@@ -189,7 +189,7 @@ func TestHandlersShareAFile(t *testing.T) {
 		}
 		html := text
 		html.Name = "html"
-		other, err := Take(first.file, html, new(OnceAMinute), first.logger)
+		other, err := New(first.file, html, new(OnceAMinute), first.logger)
 		first.must(err)
 		if other.kept == first.kept {
 			t.Error("two formats share a file")
@@ -254,6 +254,26 @@ func TestLastGoodPageOutlastsAReload(t *testing.T) {
 		e.wantsLogged("is broken")
 		e.wants("good")
 	})
+}
+
+// TestFileThatIsCutWhileItIsReadIsAMistake would otherwise be half a page until it is read again.
+func TestFileThatIsCutWhileItIsReadIsAMistake(t *testing.T) {
+	for _, cut := range []string{"", "pa"} {
+		_, err := readAll(strings.NewReader(cut), int64(len("page")))
+		if err == nil || err.Error() != "it was cut while it was read" {
+			t.Errorf("%q: got the error %v", cut, err)
+		}
+	}
+}
+
+// TestNewFileOfAPathIsNotForgotten has the old one be forgotten only after a handler has a new one.
+func TestNewFileOfAPathIsNotForgotten(t *testing.T) {
+	key := keptKey{testcaddy.TempFile(t, "404.html", "good"), text.Name}
+	f := keptFileOf(key.path, text)
+	forget(key)
+	if keptFileOf(key.path, text) != f {
+		t.Error("two handlers do not share the file")
+	}
 }
 
 // TestFileOfNoHandlerIsForgotten takes a file for a handler that is gone.

@@ -72,7 +72,7 @@ func TestPathIsRefused(t *testing.T) {
 	} {
 		err := CheckPath(path)
 		if err == nil {
-			_, err = Take(path, text, new(OnceAMinute), zap.NewNop())
+			_, err = New(path, text, new(OnceAMinute), zap.NewNop())
 		}
 		wantError(t, path, err, want)
 	}

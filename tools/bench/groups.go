@@ -66,7 +66,7 @@ func constant(accept string) string {
 	asked := page.Asked{Method: http.MethodGet, Target: "/target", Scheme: "http", Authority: "origin"}
 	p := page.NewMaker(page.Options{DefaultFooter: "Powered by Caddy " + version}).Make(&asked, nil)
 	formats, _ := represent.New(represent.Options{}) // there is nothing that could be wrong
-	representation := formats.Represent(&p, nil, represent.Client{Accept: accept})
+	representation := formats.Represent(&represent.Input{Page: p, Accept: accept})
 	defer representation.Free()
 	header := make(http.Header)
 	representation.SetHeader(header, nil)
