@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,6 +152,31 @@ func startHosts(t *testing.T, sites map[string]string, options ...string) (*test
 	return testcaddy.StartQuiet(t, caddyfile.String(), options...), hosts
 }
 
+// TestUploadOverHTTP3IsReadBeforeThePage has a client stop one byte before the limit, and then send that byte.
+func TestUploadOverHTTP3IsReadBeforeThePage(t *testing.T) {
+	_, clients := testcaddy.StartAllProtocols(t, map[string]string{"a.test": "not_found"})
+	c := clients[len(clients)-1]
+	const limit = 256<<10 + 1
+	body, rest := io.Pipe()
+	defer rest.Close()
+	var isAtLimit atomic.Bool
+	go func() {
+		_, _ = io.WriteString(rest, strings.Repeat("x", limit-1))
+		time.Sleep(200 * time.Millisecond)
+		isAtLimit.Store(true)
+		_, _ = io.WriteString(rest, "x")
+	}()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "https://a.test/x", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := c.Send(t, req)
+	if !isAtLimit.Load() {
+		t.Error("the page was sent before as much of the upload as a server reads")
+	}
+	res.WantPage(t, "POST", "https://a.test/x", "")
+}
+
 // TestUploadThatStopsHasNoFieldOverOtherVersions has uploads over HTTP/2 and HTTP/3, where a response must not have the
 // field Connection, and quic-go refuses one that has it.
 func TestUploadThatStopsHasNoFieldOverOtherVersions(t *testing.T) {
@@ -160,7 +186,7 @@ func TestUploadThatStopsHasNoFieldOverOtherVersions(t *testing.T) {
 		for _, path := range []string{"/early", "/unread"} {
 			body, rest := io.Pipe()
 			defer rest.Close()
-			go io.WriteString(rest, "half of it")
+			go io.WriteString(rest, strings.Repeat("x", 256<<10+1)) // as much as is read over HTTP/3
 			req, err := http.NewRequestWithContext(t.Context(), "POST", c.Scheme+"://a.test"+path, body)
 			if err != nil {
 				t.Fatal(err)

@@ -24,6 +24,9 @@ const maxDiscarded = 256<<10 + 1
 // request, the transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
 // A client that holds its body back is not asked for it, which the read would do (RFC 9110, section 10.1.1).
 //
+// Over HTTP/2, net/http does all of this. Over HTTP/3, as much is discarded, or a browser may never get the page, but a
+// connection has other streams, and never ends.
+//
 // A read of no bytes tells whether the body is at its end: Caddy's reader keeps its last error (IdleTimeoutReader.Read,
 // caddyserver/caddy#8103), and has locks. Such a read waits for one of the transport's and, within a chunked body, for
 // the next chunk: at most as long as Caddy's timeouts allow.
@@ -32,22 +35,23 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 		return
 	}
 	reader, _ := caddyhttp.IdleTimeoutsFromContext(r.ctx)
-	if reader == nil {
+	_, isProxied := r.Replacer.Get("http.reverse_proxy.upstream.hostport")
+	if reader != nil && !r.awaits100 && !isProxied {
+		_, _ = io.CopyN(io.Discard, reader, maxDiscarded) // an error is no reason to send no page
+	}
+	switch {
+	case r.isHTTP3:
+	case reader == nil:
 		server, _ := r.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 		if server != nil && server.EnableFullDuplex {
 			endConnection(w, http.NoBody)
 		}
-		return
-	}
-	if r.awaits100 {
+	case r.awaits100:
 		endConnection(w, reader)
-		return
-	}
-	if _, isProxied := r.Replacer.Get("http.reverse_proxy.upstream.hostport"); !isProxied {
-		_, _ = io.CopyN(io.Discard, reader, maxDiscarded) // an error is no reason to send no page
-	}
-	if _, err := reader.Read(nil); err != io.EOF {
-		endConnection(w, reader)
+	default:
+		if _, err := reader.Read(nil); err != io.EOF {
+			endConnection(w, reader)
+		}
 	}
 }
 

@@ -34,7 +34,8 @@ type Request struct {
 	vars      map[string]any // Caddy's variables
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
-	hasBody   bool // which another request may follow on the connection
+	hasBody   bool // that EndBody may have to end
+	isHTTP3   bool
 	awaits100 bool // it holds its body back until it gets a 100 (Continue)
 }
 
@@ -50,7 +51,8 @@ func (r *Request) Read(from *http.Request) {
 	r.Accept = accepted(from.Header["Accept"])
 	r.AcceptEncoding = accepted(from.Header["Accept-Encoding"])
 	r.authority = from.Host
-	r.hasBody = from.ProtoMajor == 1 && from.ContentLength != 0 // other versions have a stream for each request
+	r.hasBody = from.ProtoMajor != 2 && from.ContentLength != 0
+	r.isHTTP3 = from.ProtoMajor == 3
 	r.awaits100 = r.hasBody && strings.EqualFold(from.Header.Get("Expect"), "100-continue")
 	r.isHTTPS = from.TLS != nil
 	if trusted, _ := r.vars[caddyhttp.TrustedProxyVarKey].(bool); trusted {
