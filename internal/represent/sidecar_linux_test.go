@@ -1,7 +1,11 @@
 package represent
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -23,4 +27,28 @@ func TestSidecarThatCannotBeRead(t *testing.T) {
 		t.Errorf("got %q, encoded by %q", text, encoding)
 	}
 	wantMistake(t, logs, "")
+}
+
+// TestSidecarOfAPageThatNobodyMayRead asks as nobody, because root may read any file. The sidecar may be read.
+func TestSidecarOfAPageThatNobodyMayRead(t *testing.T) {
+	root := newSites(t, map[string]string{"a.test": "secret"})
+	path := filepath.Join(root, "a.test", "404.html")
+	writeFile(t, path+".br", "br")
+	for dir := filepath.Dir(path); dir != filepath.Clean(os.TempDir()); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(path, 0), os.Chmod(path+".br", 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if uid := os.Geteuid(); uid == 0 {
+		runtime.LockOSThread() // which alone is nobody
+		defer runtime.UnlockOSThread()
+		defer syscall.Setfsuid(uid)
+		if err := syscall.Setfsuid(65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantNoSidecar(t, root, "permission denied")
 }
