@@ -3,7 +3,6 @@ package notfound
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -59,31 +58,6 @@ func (w *discard) WriteHeader(int) {}
 
 func (w *discard) Write(p []byte) (int, error) {
 	return len(p), nil
-}
-
-// compile compiles the routes of a site, as Caddy's server does it. They end in the next handler.
-func compile(b *testing.B, directives string, next caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
-	b.Helper()
-	adapted := testcaddy.Adapt(b, testcaddy.Caddyfile("http://:0 {\n"+directives+"\n}"))
-	config := new(caddy.Config)
-	if err := json.Unmarshal(adapted, config); err != nil {
-		b.Fatal(err)
-	}
-	app := new(caddyhttp.App)
-	err := json.Unmarshal(config.AppsRaw["http"], app)
-	if err != nil {
-		b.Fatal(err)
-	}
-	delete(config.AppsRaw, "http") // so that nothing listens
-	ctx, err := caddy.ProvisionContext(config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	routes := app.Servers["srv0"].Routes
-	if err := routes.Provision(ctx); err != nil {
-		b.Fatal(err)
-	}
-	return routes.Compile(next).ServeHTTP
 }
 
 // The benchmarks compare sites, each written as a Caddy user would write it, in one run: what counts is the ratio.

@@ -105,6 +105,7 @@ func (x *exchange) expandRequestID() {
 func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	onlooker := judge.DryRun{Judge: &x.judge}
 	x.writer.Rules = &onlooker
+	x.writer.PassesEmptyWrites = true
 	x.expandRequestID()
 	defer x.judge.Leave()
 	err := next.ServeHTTP(x.writer.ForHandler(), r)

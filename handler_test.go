@@ -15,7 +15,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
 	"github.com/caddy-notfound/notfound/internal/report"
@@ -317,32 +316,42 @@ func TestPageThatTakesTheirPlaceVaries(t *testing.T) {
 	}
 }
 
-// TestFieldsOfThePageHoldAgainstDeferredOperations has a header directive that waits for the status and then adds a line
-// to Vary, and one that sets a policy only if a response has none.
-func TestFieldsOfThePageHoldAgainstDeferredOperations(t *testing.T) {
-	t.Parallel()
+// TestDeferredOperations has a site's header directives wait until the page is sent. Vary is one line, whatever they add.
+// A policy that they set or add takes the place of the page's own. A match of the status has the last word, and of two
+// directives the outer one.
+func TestDeferredOperations(t *testing.T) {
 	const policy = "Content-Security-Policy"
-	add := headers.RespHeaderOps{
-		HeaderOps: &headers.HeaderOps{Add: http.Header{"Vary": {"Cookie"}}},
-		Require:   &caddyhttp.ResponseMatcher{StatusCode: []int{http.StatusNotFound}},
+	for _, tt := range []struct{ operation, field, want string }{
+		{"header +Vary Cookie", "Vary", "Cookie, Accept"},
+		{"header {\n+Vary Cookie\n-Server\n}", "Vary", "Accept, Cookie"},
+		{"header >Vary Cookie", "Vary", "Cookie, Accept"},
+		{"header {\nmatch status 404\n+Vary Cookie\n}", "Vary", "Accept, Cookie"},
+		{"header {\nmatch status 404\nVary Cookie\n}", "Vary", "Cookie, Accept"},
+		{"header {\nmatch status 404\n-Vary\n}", "Vary", "Accept"},
+		{"header +Vary Accept\nheader {\n+Vary Cookie\ndefer\n}", "Vary", "Accept, Cookie"},
+
+		{"header >Content-Security-Policy 'none' *", policy, "the page's"},
+		{"header >Content-Security-Policy .* x", policy, "the page's"},
+		{"header -Content-Security-Policy", policy, "the page's"},
+		{"header ?Content-Security-Policy x", policy, "the page's"},
+		{"header >Content-Security-Policy x", policy, "x"},
+		{"header {\ndefer\n+Content-Security-Policy x\n}", policy, "x"},
+		{"header {\nmatch status 404\nContent-Security-Policy x\n}", policy, "x"},
+
+		{"header {\nmatch status 4xx\nCache-Control max-age=10\n}\nheader >Cache-Control max-age=99", "Cache-Control", "max-age=10"},
+		{"header >X-Who outer\nheader >X-Who inner", "X-Who", "outer"},
+	} {
+		r := get()
+		r.Header.Set("Accept", "text/html")
+		res := answer(t, compile(t, "route {\n"+tt.operation+"\nnot_found\n}", testcaddy.EndOfChain), r)
+		want := tt.want
+		if want == "the page's" {
+			want = testcaddy.PagePolicy(t, res.Content)
+		}
+		if got := res.Header[tt.field]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: got %s %q, want %q", tt.operation, tt.field, got, want)
+		}
 	}
-	setMissing := headers.RespHeaderOps{
-		HeaderOps: &headers.HeaderOps{Set: http.Header{policy: {"default-src *"}}},
-		Require:   &caddyhttp.ResponseMatcher{Headers: http.Header{policy: nil}},
-	}
-	h := inside(provision(t, new(Handler)), testcaddy.EndOfChain)
-	for _, operations := range []headers.RespHeaderOps{add, setMissing} {
-		directive := headers.Handler{Response: &operations}
-		next := h
-		h = func(w http.ResponseWriter, r *http.Request) error { return directive.ServeHTTP(w, r, next) }
-	}
-	r := get()
-	r.Header.Set("Accept", "text/html")
-	res := answer(t, h, r)
-	if lines := res.Header["Vary"]; !slices.Equal(lines, []string{"Accept, Cookie"}) {
-		t.Errorf("got Vary %q", lines)
-	}
-	res.WantHeader(t, policy, testcaddy.PagePolicy(t, res.Content))
 }
 
 // TestVariablesAreNotWrittenOnceTheNextHandlerRuns shows the ID of the request, which Caddy writes to its variables

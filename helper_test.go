@@ -2,6 +2,7 @@ package notfound
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -91,6 +92,31 @@ func answer(t testing.TB, h caddyhttp.HandlerFunc, r *http.Request) testcaddy.Re
 		t.Fatal(err)
 	}
 	return testcaddy.Recorded(w)
+}
+
+// compile compiles the routes of a site, as Caddy's server does it. They end in the next handler.
+func compile(t testing.TB, directives string, next caddyhttp.HandlerFunc) caddyhttp.HandlerFunc {
+	t.Helper()
+	adapted := testcaddy.Adapt(t, testcaddy.Caddyfile("http://:0 {\n"+directives+"\n}"))
+	config := new(caddy.Config)
+	if err := json.Unmarshal(adapted, config); err != nil {
+		t.Fatal(err)
+	}
+	app := new(caddyhttp.App)
+	err := json.Unmarshal(config.AppsRaw["http"], app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(config.AppsRaw, "http") // so that nothing listens
+	ctx, err := caddy.ProvisionContext(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := app.Servers["srv0"].Routes
+	if err := routes.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return routes.Compile(next).ServeHTTP
 }
 
 // step is a thing that a handler may do with its response: set a field of the header, or write. If it returns an error,

@@ -32,9 +32,6 @@ func (d *DryRun) Body(first []byte, _ http.Header) (passes bool) {
 	return true
 }
 
-// EmptyWrite implements [response.Rules].
-func (*DryRun) EmptyWrite() response.Verdict { return response.Pass }
-
 // Sending implements [response.Rules].
 func (*DryRun) Sending(http.Header) {}
 

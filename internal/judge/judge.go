@@ -171,9 +171,6 @@ func (j *Judge) pass(why Reason) {
 	j.reason = why
 }
 
-// EmptyWrite implements [response.Rules]. It is no answer: a 404 error may follow.
-func (j *Judge) EmptyWrite() response.Verdict { return response.Ignore }
-
 // Sending implements [response.Rules]. With replace none, no client would get the page.
 func (j *Judge) Sending(header http.Header) {
 	if reasons[j.reason].varies && j.options.Mode != None {

@@ -21,9 +21,6 @@ type Rules interface {
 	// Status judges the status of a response that has not begun.
 	Status(status int, header http.Header) Verdict
 
-	// EmptyWrite judges a write of no bytes: Pass or Ignore.
-	EmptyWrite() Verdict
-
 	// Body judges what follows the final status of any response, held or not: the first bytes of the body, or none for a
 	// flush, a hijack and a reader, which is not looked into. It reports whether a 404 that is held passes after all. The
 	// header is the one that the response began with.
@@ -60,6 +57,9 @@ const (
 type Writer struct {
 	caddyhttp.ResponseWriterWrapper
 	Rules Rules
+
+	// A write of no bytes is passed on. Otherwise it is no answer: a 404 error may follow.
+	PassesEmptyWrites bool
 
 	state         state
 	isIgnored     bool // a status was ignored
@@ -231,11 +231,11 @@ func (r *heldResponse) drain(n int) (int, error) {
 // Write implements http.ResponseWriter.
 func (w *Writer) Write(p []byte) (int, error) {
 	if len(p) == 0 {
-		if w.Rules.EmptyWrite() == Ignore {
-			w.hasEmptyWrite = true
-			return 0, nil
+		if w.PassesEmptyWrites {
+			return w.ResponseWriter.Write(nil)
 		}
-		return w.ResponseWriter.Write(nil)
+		w.hasEmptyWrite = true
+		return 0, nil
 	}
 	w.judgeBody(p)
 	w.awaitsBody = false

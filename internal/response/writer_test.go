@@ -73,8 +73,6 @@ func (v verdicts) Body(first []byte, _ http.Header) bool {
 	return strings.HasPrefix(string(first), "{")
 }
 
-func (v verdicts) EmptyWrite() Verdict { return Ignore }
-
 func (v verdicts) Sending(header http.Header) {
 	header.Set("Vary", "Accept")
 }
