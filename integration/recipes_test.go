@@ -127,6 +127,9 @@ func TestRecipes(t *testing.T) {
 			for _, v := range r.visits {
 				s.visitAgain(t, &v)
 			}
+			for _, v := range r.visits {
+				s.visitAsOthers(t, &v)
+			}
 			s.seekEverywhere(t)
 		})
 		delete(caddyfiles, r.of)
@@ -266,6 +269,51 @@ func (s *staged) visitAgain(t *testing.T, v *visit) {
 			t.Errorf("%s, %s: got %d bytes, want %d", address, what, len(res.Content), len(first.Content))
 		}
 	}
+}
+
+// visitAsOthers repeats a visit whose 404 passed, as each other client of the recipe. If the page is for that client, a
+// cache may not show it what passed: Vary names a field in which the two clients differ.
+func (s *staged) visitAsOthers(t *testing.T, v *visit) {
+	t.Helper()
+	method, address := v.target()
+	if v.want.status != http.StatusNotFound || method != http.MethodGet {
+		return
+	}
+	own := v.header()
+	passed := s.ask(t, method, address, own)
+	if isStoredNowhere(passed) {
+		return
+	}
+	for _, other := range s.recipe.visits {
+		header := other.header()
+		header.Set(nameOfRecording, v.recorded)
+		header["Accept-Encoding"] = own["Accept-Encoding"]
+		if isStoredNowhere(s.ask(t, method, address, header)) && !variesBetween(passed, own, header) {
+			t.Errorf("%s: a cache shows what passed for %v, with the Vary %q, to %v, which gets the page",
+				address, own, passed.Header.Values("Vary"), header)
+		}
+	}
+}
+
+// isStoredNowhere says whether no cache keeps a response, as it keeps no page.
+func isStoredNowhere(res testcaddy.Response) bool {
+	return res.Header.Get("Cache-Control") == "no-store"
+}
+
+// variesBetween says whether a cache keeps a response to the one client from the other one. A cache may heed the last
+// line of Vary alone, as nginx 1.22 does.
+func variesBetween(res testcaddy.Response, one, other http.Header) bool {
+	lines := res.Header.Values("Vary")
+	if len(lines) == 0 {
+		return false
+	}
+	for field := range strings.SplitSeq(lines[len(lines)-1], ",") {
+		field = strings.TrimSpace(field)
+		if !slices.Equal(one.Values(field), other.Values(field)) {
+			return true
+		}
+	}
+	return false
 }
 
 // soughtEverywhere are addresses that clients look for on every host. A 200 tells them that the address exists.
