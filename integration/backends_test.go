@@ -5,7 +5,6 @@ package integration
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -135,27 +134,6 @@ func TestProgramsPrintThePage(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestGoFindsImports has the go command look for a module at the site of docs/applications.md, whose 404.html says
-// where the versions are.
-func TestGoFindsImports(t *testing.T) {
-	t.Chdir("..")
-	root := t.TempDir()
-	module := root + "/proxy/go.example.com/x/@v/"
-	if err := os.MkdirAll(module, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, root+"/404.html", goImport)
-	writeFile(t, module+"list", "v1.2.0\n")
-	writeFile(t, module+"v1.2.0.info", `{"Version": "v1.2.0"}`)
-	writeFile(t, module+"v1.2.0.mod", "module go.example.com/x\n")
-	here := strings.NewReplacer("go.example.com {", "http://go.example.com:0 {", "/srv/go", testcaddy.Quote(root))
-	s := testcaddy.Start(t, here.Replace(caddyfiles(t)["docs/applications.md: Imports of Go modules"]))
-	output := throughProxy(t, s.Addr, "GOPROXY=direct GOINSECURE=go.example.com go list -m -versions go.example.com/x")
-	if output != "go.example.com/x v1.2.0\n" {
-		t.Errorf("got\n%s", output)
 	}
 }
 

@@ -1,8 +1,5 @@
 package integration
 
-// goImport is a page with the tag that go get looks for.
-const goImport = `<meta name="go-import" content="go.example.com/x mod http://go.example.com/proxy">`
-
 // recipes are the Caddyfiles of the examples, by their folders, and of the documents, by their headings, and what has
 // to come of the requests that their readers' visitors send.
 var recipes = []recipe{
@@ -624,17 +621,6 @@ var recipes = []recipe{
 			{address: "code.example.com/nothing", accept: "*/*", want: missing("text/html", "HTTP ERROR")},
 			{address: "code.example.com/git/plain", accept: "*/*", want: missing("text/plain", "3000 lacks")},
 			{address: "code.example.com/git/html", client: browser, want: missing("text/html", "HTTP ERROR")},
-		},
-	},
-	{
-		of: "docs/applications.md: Imports of Go modules",
-		files: map[string]string{
-			"/srv/go/404.html": goImport,
-		},
-		visits: []visit{
-			{address: "go.example.com/x?go-get=1", want: missing("text/html", goImport)},
-			{address: "go.example.com/x", client: browser, want: missing("text/html", goImport)},
-			{address: "go.example.com/hello.txt?go-get=1", want: found("text/plain", "/srv/go has hello.txt")},
 		},
 	},
 	{
