@@ -49,20 +49,6 @@ var recipes = []recipe{
 		},
 	},
 	{
-		of: "docs/options.md: A page for each site, 2",
-		files: map[string]string{
-			"/cloud/404.html":        "the page of the file system",
-			"/cloud/hello.txt":       "Hello from a file system.",
-			"/cloud/blog/index.html": "the blog",
-		},
-		visits: []visit{
-			{address: "www.example.com/x", client: browser, want: missing("text/html", "the page of the file system", "Etag")},
-			{address: "www.example.com/404.html", client: browser, want: missing("text/html", "HTTP ERROR 404")},
-			{address: "www.example.com/hello.txt", want: found("text/plain", "Hello from a file system.")},
-			{address: "www.example.com/blog/", want: found("text/html", "the blog")},
-		},
-	},
-	{
 		of: "docs/options.md: precompressed",
 		files: map[string]string{
 			"/srv/www/404.html":    "the page",
@@ -737,13 +723,6 @@ var recipes = []recipe{
 		},
 	},
 	{
-		of: "docs/headers.md: The page's own fields",
-		visits: []visit{
-			{address: "a.test:8080/data/html", want: page("Cache-Control: no-store").without("Server: ")},
-			{address: "a.test:8080/data/ok", want: found("text/html", "Cache-Control: public, max-age=604800")},
-		},
-	},
-	{
 		of: "docs/headers.md: What no-store costs",
 		visits: []visit{
 			{address: "example.com/html", want: page("Cache-Control: public, max-age=10")},
@@ -778,12 +757,6 @@ var recipes = []recipe{
 				address: "example.com/ok",
 				want:    found("text/html", "Content-Security-Policy: default-src 'self'; style-src 'self' 'sha256-"),
 			},
-		},
-	},
-	{
-		of: "docs/no-page.md: More in the debug log",
-		visits: []visit{
-			{address: "www.example.com/html", want: page("From: 9000")},
 		},
 	},
 	{
@@ -875,13 +848,6 @@ var recipes = []recipe{
 		},
 	},
 	{
-		of: "docs/order.md: Next to handle_errors",
-		visits: []visit{
-			{address: "example.com/nothing", want: page()},
-			{address: "example.com/hello.txt", want: found("text/plain", "/srv/www has")},
-		},
-	},
-	{
 		of:     "docs/order.md: Next to intercept and handle_response",
 		static: []string{"9001"},
 		visits: []visit{
@@ -901,15 +867,6 @@ var recipes = []recipe{
 		logged: []logged{
 			{host: "example.com", field: "not_found", values: []string{"unanswered"}},
 			{host: "example.com", field: "not_found_reason", values: []string{""}},
-		},
-	},
-	{
-		of: "docs/order.md: The access log, 2",
-		visits: []visit{
-			{address: "example.com/nothing", want: page()},
-		},
-		logged: []logged{
-			{host: "example.com", field: "not_found", values: []string{"error"}},
 		},
 	},
 	{
