@@ -67,15 +67,6 @@ var recipes = []recipe{
 		},
 	},
 	{
-		of: "docs/options.md: Several directives",
-		visits: []visit{
-			{
-				address: "docs.example.com/html",
-				want:    missing("text/plain", "There is no such document.", "Powered by Caddy", "From: 9000"),
-			},
-		},
-	},
-	{
 		of: "README.md: Begin with a dry run",
 		finds: []string{ // a dry run does not change Caddy's empty 200
 			"www.example.com/.well-known/not-there",
@@ -804,13 +795,6 @@ var recipes = []recipe{
 		},
 	},
 	{
-		of: "docs/no-page.md: The page appears where it should not",
-		visits: []visit{
-			{address: "www.example.com/ok", want: page("From: 9091")},
-		},
-		logged: []logged{{host: "www.example.com", field: "upstream", values: []string{"localhost:9091"}}},
-	},
-	{
 		of: "docs/no-page.md: Why is it not shown?",
 		visits: []visit{
 			{address: "www.example.com/html", client: browser, want: missing("text/html", "HTTP ERROR", "From: 9000")},
@@ -819,18 +803,6 @@ var recipes = []recipe{
 		logged: []logged{
 			{host: "www.example.com", field: "not_found", values: []string{"response", ""}},
 			{host: "www.example.com", field: "not_found_reason", values: []string{"", "media type"}},
-		},
-	},
-	{
-		of: "docs/options.md: Several directives, 2",
-		visits: []visit{
-			{
-				address: "www.example.com/html",
-				client:  browser,
-				want:    missing("text/html", "We looked everywhere", "From: 9000"),
-			},
-			{address: "www.example.com/legacy/html", want: missing("text/html", "9001 lacks")},
-			{address: "www.example.com/legacy/ok", want: found("text/html", "9001 has")},
 		},
 	},
 	{
