@@ -72,7 +72,7 @@ func isPageFile(matcher string) bool {
 // effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of
 // a group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They
 // also silence a named route that is invoked twice. A block is identified by its BlockState map (httpcaddyfile.Helper):
-// each nested block has its own copy. All sites have the State as theirs, and so one name: a request is for one site.
+// each nested block has its own copy. All sites share the State, and so one name: a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].(map[uintptr]block)
@@ -185,9 +185,9 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 }
 
 // checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns how many files it has
-// read, and what else a user should know.
+// read, and notes for the user.
 func checkTemplate(args []string) (read int, notes []string, err error) {
-	h := &Handler{logger: zap.NewNop()} // the mistakes are returned
+	h := &Handler{logger: zap.NewNop()} // Check returns the mistakes
 	if err := h.addTemplate(expandShorthands(args)); err != nil {
 		return 0, nil, fmt.Errorf("the command %w", err)
 	}

@@ -101,7 +101,7 @@ func (x *exchange) expandRequestID() {
 	}
 }
 
-// dryRun calls the next handler, and everything passes. What would have got the page is logged and counted.
+// dryRun calls the next handler, and everything passes. It logs and counts a request that would have got the page.
 func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	onlooker := judge.DryRun{Judge: &x.judge}
 	x.writer.Rules = &onlooker
@@ -155,14 +155,15 @@ func (x *exchange) send(rep *represent.Representation, cause judge.Cause) {
 	if x.request.Asked().Method == http.MethodHead {
 		return
 	}
-	_, err := rep.WriteTo(w) // another than ErrCut means that the client is gone
+	_, err := rep.WriteTo(w) // any other error than ErrCut means that the client is gone
 	if errors.Is(err, represent.ErrCut) {
 		panic(http.ErrAbortHandler) // or an HTTP/3 client takes the page for whole
 	}
 }
 
 // setHeader sets the header of the page. The deferred operations of the header directives around this handler are done
-// here, so that the page's own fields can be set once more after them. setHeader returns the writer to send the page by.
+// here, so that the page's own fields can be set once more after them. setHeader returns the writer to send the page
+// by.
 func (x *exchange) setHeader(rep *represent.Representation, cause judge.Cause) http.ResponseWriter {
 	w := x.writer.ResponseWriter
 	header := w.Header()
@@ -226,7 +227,7 @@ func (x *exchange) logDryRun(cause judge.Cause) {
 	}
 }
 
-// logNoPage writes a log entry on a request for which this handler wrote no page.
+// logNoPage writes a log entry about a request for which this handler wrote no page.
 func (x *exchange) logNoPage(e *zapcore.CheckedEntry, fields ...zap.Field) {
 	asked, address := x.asked()
 	fields = append(fields, zap.String("method", asked.Method), zap.String("uri", address))

@@ -55,7 +55,7 @@ func init() {
 // empty. Where a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no
 // browser`, `replace none` or `dry_run`. The last one is also for an unanswered request or an error in a dry run.
 //
-// docs/options.md has more about each option.
+// See docs/options.md for more about each option.
 type Handler struct {
 	// The message on the page is this line of text. Default: `No endpoint <METHOD> <context_path>/missing.html.`
 	Message string `json:"message,omitempty"`
@@ -66,8 +66,7 @@ type Handler struct {
 	// The address on the page begins with this http or https URL. Default: the scheme and host that the client addressed.
 	BaseURL string `json:"base_url,omitempty"`
 
-	// This URL or path is the address on the page, for another proxy that asks for the page under an address of its own.
-	// Default: what the client asked for.
+	// This URL or path is the address on the page, if another proxy asks for the page. Default: what the client asked for.
 	URI string `json:"uri,omitempty"`
 
 	// The last line of the page is this line of text. Default: `Powered by Caddy <version>`.
@@ -88,8 +87,8 @@ type Handler struct {
 	// placeholders. Default: the built-in page.
 	Template map[string][]string `json:"template,omitempty"`
 
-	// A client that accepts one of these encodings gets the compressed file of a build, such as `404.html.br`, in place of
-	// a file whose path has placeholders of a request. Default: off.
+	// The compressed file of a build, such as `404.html.br`, is sent in place of a file whose path has placeholders of a
+	// request. Default: off.
 	Precompressed []string `json:"precompressed,omitempty"`
 
 	// The report counts the 404s of this handler. Default: off.
@@ -187,7 +186,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// serverLine is the default footer. Caddy finds its version among all modules of the build, which takes long.
+// serverLine is the default footer. It is made once: Caddy looks for its version among all modules of the build.
 var serverLine = sync.OnceValue(func() string {
 	version, _ := caddy.Version()
 	return "Powered by Caddy " + version
@@ -195,7 +194,7 @@ var serverLine = sync.OnceValue(func() string {
 
 // newRepresentations returns the representations of the pages, and reads the files of pages.
 func (h *Handler) newRepresentations() (*represent.Formats, error) {
-	suffixes, _ := h.suffixes() // which have been checked
+	suffixes, _ := h.suffixes() // check has called it
 	return represent.New(represent.Options{
 		Formats:   h.Formats,
 		Templates: h.Template,

@@ -15,15 +15,15 @@ import (
 	"github.com/caddy-notfound/notfound/internal/page"
 )
 
-// checkShorthands refuses the Caddyfile's shorthands of placeholders in JSON, where nothing knows them. A global
-// placeholder may have the name of one, as {file.motd} does.
+// checkShorthands refuses the Caddyfile's shorthands of placeholders in JSON, where nothing expands them. A global
+// placeholder, such as {file.motd}, may have the name of a shorthand.
 func checkShorthands(value string) (mistake error) {
 	// What the Replacer itself refuses, such as too many open braces, is not expanded for a request either.
 	_, _ = caddy.NewReplacer().ReplaceFunc(value, func(name string, global any) (any, error) {
-		if global != nil || strings.HasPrefix(name, "http.") { // a full name, as a Caddyfile's are by now
+		if global != nil || strings.HasPrefix(name, "http.") { // a full name, as all are that come from a Caddyfile
 			return "", nil
 		}
-		if full := fullName(name); full != name { // which takes long
+		if full := fullName(name); full != name { // slow, so it is the last check
 			mistake = fmt.Errorf("%q has the shorthand {%s}, which only a Caddyfile has; write {%s}", value, name, full)
 		}
 		return "", mistake

@@ -1,4 +1,4 @@
-// Package command has the subcommands of `caddy not-found`.
+// Package command implements the subcommands of `caddy not-found`.
 package command
 
 import (
@@ -14,10 +14,10 @@ import (
 )
 
 // CheckTemplate checks the files of a template, perhaps after its format. It returns how many files it has read, and
-// what else a user should know.
+// notes for the user.
 type CheckTemplate func(args []string) (read int, notes []string, err error)
 
-// Register registers the command, which alone prints its help.
+// Register registers the command. Without a subcommand, it prints its help.
 func Register(check CheckTemplate) {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "not-found",

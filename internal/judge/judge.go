@@ -1,6 +1,6 @@
-// Package judge decides what becomes of a response, and whether the page answers a request. It has the rules of the
-// options replace and keep, and those for several not_found handlers of one request. The handler has one [Judge] for
-// each request, and the response's writer asks it. The [DryRun] of a judge only looks.
+// Package judge decides what becomes of a response, and whether the page answers a request. It implements the
+// options replace and keep, and decides which of several not_found handlers of one request answers. The handler creates
+// a [Judge] for each request, and the response's writer asks it. The [DryRun] of a judge only looks.
 package judge
 
 import (
@@ -75,8 +75,8 @@ func (j *Judge) passOuter() {
 func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 	switch status {
 	case 0:
-		// Nothing answered, and the status is 0: intercept and vulcain write the status that they recorded, which is
-		// none. Vulcain also writes a body. The page replaces both.
+		// Nothing answered: intercept and vulcain write the status that they recorded, which is 0. Vulcain also writes
+		// a body. The page replaces both.
 		if j.request.IsUnhandled() {
 			return j.hold(Unanswered)
 		}
@@ -105,7 +105,7 @@ func (j *Judge) hold(cause Cause) response.Verdict {
 // judgeBody judges what follows a status. JSON passes, whatever its media type. One byte decides, because `{` may come
 // alone.
 func (j *Judge) judgeBody(first []byte, header http.Header) {
-	if j.isBare { // no longer, because more follows the status
+	if j.isBare { // it no longer is, because more follows the status
 		j.isBare = false
 		j.judge404(header)
 	}
@@ -187,9 +187,9 @@ func isForPeople(method string, header http.Header) bool {
 		return true
 	}
 	if strings.HasPrefix(mediaType, "application/grpc") {
-		return false // it has its answer in the header or the trailers
+		return false // the answer is in the header or the trailers
 	}
-	// A response to HEAD has no body, and a middleware may have counted that. Its type says what GET gets.
+	// A response to HEAD has no body, and a middleware may have set its length. The type says what GET gets.
 	return header.Get("Content-Length") == "0" && method != http.MethodHead
 }
 
@@ -221,9 +221,9 @@ func (j *Judge) isEmpty200(header http.Header) bool {
 }
 
 // isBareStatus reports whether a 404 is what Caddy itself writes at the end of an error route: the status of the
-// handled error, with nothing about a body but what the handler that failed has left. A 404 is not bare if the error
-// route itself has answered, that is, if keep matches now but did not on entry, or if a not_found handler inside this
-// one has decided.
+// handled error, without fields of a body other than those that the failed handler has left. A 404 is not bare if the
+// error route itself has answered, that is, if keep matches now but did not on entry, or if a not_found handler inside
+// this one has decided.
 func (j *Judge) isBareStatus(header http.Header) bool {
 	if j.before == nil || j.shared.hasDecided() {
 		return false

@@ -15,8 +15,8 @@ const (
 	reasonDryRun                    // dry_run, and nothing else
 )
 
-// reasons say of each reason what operators see, and whether another client would get the page, so that a cache must
-// not give it this response.
+// reasons are what operators see of each reason, and whether another client would get the page: a cache must not give
+// that client this response.
 var reasons = [...]struct {
 	name   string
 	varies bool

@@ -95,8 +95,8 @@ func (s *shared) push(j *Judge) bool {
 	return true
 }
 
-// restart starts the decision anew: an error route runs after the chain of the site, in which a handler may have decided,
-// and one not_found may follow another in a chain.
+// restart starts the decision anew: an error route runs after the chain of the site, in which a handler may have
+// decided, and one not_found may follow another in a chain.
 func (s *shared) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

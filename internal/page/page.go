@@ -1,5 +1,4 @@
-// Package page makes the 404 page: what its five fields say, from the request and the options. Package represent has
-// its representations.
+// Package page makes the five fields of the 404 page, from the request and the options. Package represent renders them.
 package page
 
 import (

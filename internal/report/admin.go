@@ -71,7 +71,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET, DELETE")
 		return refuse(http.StatusMethodNotAllowed, "method %s is not allowed; use GET or DELETE", r.Method)
 	}
-	if r.URL.RawQuery != "" { // a filter that is not heeded would have DELETE lose the rest
+	if r.URL.RawQuery != "" { // a DELETE that ignored a filter would lose the rest
 		const why = "%s takes no parameters, but has %q; the report is always whole"
 		return refuse(http.StatusBadRequest, why, r.Method, r.URL.RawQuery)
 	}

@@ -6,9 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// pages counts pages by cause and by link, of all configs that this process has run, as [Missed] does: a reload begins
-// nothing anew. Its labels have fixed values, so no client can add a time series. All series exist from the start, so a
-// rate sees the first page.
+// pages counts pages by cause and by link, as [Missed] for the process: a reload does not reset it. Its labels have
+// fixed values, so no client can add a time series. All series exist from the start, so a rate sees the first page.
 var pages = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Namespace: "caddy",
 	Subsystem: "not_found",

@@ -21,11 +21,11 @@ type content struct {
 // contentOfText returns the content of a text that pages share.
 func contentOfText(text []byte) content { return content{size: int64(len(text)), text: text} }
 
-// maxBuffered is the size of a file, in bytes, that leaves in one write with its header. A longer one is not copied to
-// memory.
+// maxBuffered is the size of a file, in bytes, up to which it is sent in one write with its header. A longer one is not
+// copied to memory.
 const maxBuffered = 64 << 10
 
-// contentOfFile returns the content of an open file. The file is closed, unless it is long: then the content has it.
+// contentOfFile returns the content of an open file. It closes the file, unless a long one is the content.
 func contentOfFile(f *os.File, size int64) (content, error) {
 	if size > maxBuffered {
 		return content{size: size, file: f}, nil

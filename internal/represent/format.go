@@ -144,7 +144,7 @@ func FormatNames() (names []string) {
 	return names
 }
 
-// order has formats in an order of preference, and what a client can choose from. Handlers share it.
+// order is an order of preference among formats, and the offers that a client can choose from. Handlers share it.
 type order struct {
 	formats []*format
 	offers  accept.Offers
@@ -153,7 +153,7 @@ type order struct {
 // choose returns the format that an Accept field asks for.
 func (o *order) choose(field string) *format { return o.formats[o.offers.Choose(field)] }
 
-// orders are those that handlers have, by the names of their formats.
+// orders are the orders of all handlers, by the names of their formats.
 var orders sync.Map
 
 // orderOf returns the order of formats with these names.
@@ -164,7 +164,7 @@ func orderOf(names []string) *order {
 	}
 	o := new(order)
 	for _, name := range names {
-		f, _ := formatOf(name) // which has been checked
+		f, _ := formatOf(name) // the names have been checked
 		o.formats = append(o.formats, f)
 		o.offers = append(o.offers, &f.offer)
 	}

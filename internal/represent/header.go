@@ -31,15 +31,15 @@ type Representation struct {
 // Format returns the name of the format.
 func (r *Representation) Format() string { return r.format.name }
 
-// ErrCut is the error of a file that was cut while it was read. [Representation.WriteTo] returns it if the page that was
-// sent has fewer bytes than its header says.
+// ErrCut is the error of a file that was cut while it was read. [Representation.WriteTo] returns it if fewer bytes were
+// sent than the header says.
 var ErrCut = errors.New("it was cut while it was read")
 
 // WriteTo implements io.WriterTo. It is called once.
 func (r *Representation) WriteTo(w io.Writer) (int64, error) {
 	if r.content.file != nil {
 		n, err := io.Copy(w, io.LimitReader(r.content.file, r.content.size))
-		_, isUnreadable := errors.AsType[*fs.PathError](err) // no write fails so
+		_, isUnreadable := errors.AsType[*fs.PathError](err) // no write fails with that
 		if isUnreadable || err == nil && n < r.content.size {
 			err = ErrCut
 		}
@@ -178,22 +178,19 @@ func (r *Representation) HidePolicy(header http.Header) {
 	}
 }
 
-// isOfAnotherBody reports whether a header field describes one body, or acts on it. None of them can be true of a
-// page, whoever set it: a handler that failed, a response that was replaced, or the site. Of the fields that servers
-// of today send, these do:
+// isOfAnotherBody reports whether a header field is about another body than the page, whoever set it: a handler that
+// failed, a response that was replaced, or the site. Servers of today send these:
 //
-//   - representation metadata and digests (RFC 9110, section 8; RFC 9530), which by convention begin with
-//     Content-, and others that say which variant the body is, its date, or the version of its format
+//   - metadata and digests (RFC 9110, section 8; RFC 9530), most with a name in Content-, and others that say which
+//     variant the body is, its date, or the version of its format
 //   - signatures, which cover the old digest (RFC 9421)
-//   - freshness (RFC 9111, section 5); fields that tell one kind of cache how long the body is fresh,
-//     because such a cache ignores Cache-Control and would keep a page that echoes an address (RFC 9213, section 2.2);
+//   - freshness (RFC 9111, section 5), also for one kind of cache, which ignores Cache-Control (RFC 9213, section 2.2),
 //     and fields that let a client use the body for other requests (RFC 9842; No-Vary-Search)
 //   - framing and forwarding in pieces (RFC 9112; Incremental)
-//   - what became of the request: the status for a FastCGI server, and what Rack's routers and clients do next
-//
-// Others act on the body: X-Accel- (nginx) and X-Sendfile (Apache, lighttpd; LiteSpeed has X-LiteSpeed-Location) have a
-// server in front put a file in its place, browsers follow Refresh and SourceMap, and gRPC clients take a body for
-// messages if there is a Grpc-Status.
+//   - the outcome of the request, for a FastCGI server, Rack's routers and clients
+//   - fields that act on the body: X-Accel- (nginx), X-Sendfile (Apache, lighttpd) and X-LiteSpeed-Location make a
+//     server in front send a file, browsers follow Refresh and SourceMap, and gRPC clients read messages after a
+//     Grpc-Status
 func isOfAnotherBody(field string) bool {
 	if isSites(field) { // also if it begins with Content-
 		return false

@@ -1,10 +1,10 @@
-// Package represent has the representations of the 404 page, which are those of docs/representations.md. A
-// representation is a user's file, or else built in. Package userfile has the files: a kept one is the page, or a
-// template of it, and a site's own one is sent as it is.
+// Package represent renders the 404 page in the representations of docs/representations.md. A representation is built
+// in, or a user's file, which package userfile opens: a kept one is the page or a template of it, and a site's own one
+// is sent as it is.
 //
-// A call goes down these files: represent.go chooses a representation; header.go sends its header; template.go makes it
-// of a kept file; content.go is what it consists of; format.go has the formats and their built-in pages; valid.go
-// checks what a template makes.
+// A call goes down these files: represent.go chooses a representation; header.go sets its header; template.go renders a
+// kept file; content.go holds the body; format.go defines the formats and their built-in pages; valid.go checks the
+// output of a template.
 package represent
 
 import (
@@ -34,7 +34,7 @@ type Options struct {
 	Suffixes  []string    // of these files, one for each encoding
 	Logger    *zap.Logger // says why a file cannot be sent
 
-	Trial // may be kept
+	Trial // the only part that may outlive the handler
 }
 
 // CheckFormats refuses unknown formats and repeated ones.
@@ -142,7 +142,7 @@ func New(o Options) (*Formats, error) {
 	return all, nil
 }
 
-// Check says why kept files cannot be used, and what else a user should know. It returns how many it has read.
+// Check returns the mistakes in kept files, notes for the user, and how many files it has read.
 func (all *Formats) Check() (read int, notes []string, mistakes error) {
 	for _, row := range all.rows {
 		for _, f := range row.files {
@@ -237,8 +237,8 @@ func (all *Formats) useFile(f *userfile.File, r *Representation, in *Input) bool
 	return true
 }
 
-// contentOfSites returns the content of a site's own file, or in its place that of the first sidecar that counts, of
-// those that the client accepts, and its encoding. A sidecar that does not count is no mistake.
+// contentOfSites returns the content of a site's own file, or that of its first sidecar that the client accepts and
+// that counts, with its encoding. A sidecar that does not count is no mistake.
 func (all *Formats) contentOfSites(opened *userfile.Opened, acceptEncoding string) (content, string, error) {
 	for _, encoding := range all.acceptedEncodings(acceptEncoding) {
 		suffix := all.suffixes[slices.Index(all.encodings, encoding)]

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
-// userPage is what is made of a kept file: a template, or a page without actions.
+// userPage is the page of a kept file: a template, or a literal page.
 type userPage struct {
 	literal  []byte // the page without actions, which is sent as it is; nil: a template
 	template interface {
@@ -95,7 +95,7 @@ func (t *Trial) checkPlaceholders(source string, known *caddy.Replacer) error {
 		if _, isKnown := known.GetString(name); isKnown {
 			continue
 		}
-		if full := t.FullName(name); full != name { // which takes long
+		if full := t.FullName(name); full != name { // slow, so it is the last check
 			return fmt.Errorf("%q is a shorthand, which only a Caddyfile has; write {{.Placeholder %q}}", name, full)
 		}
 	}
@@ -152,7 +152,7 @@ type data struct {
 // dropped.
 func (d *data) Placeholder(name string) string {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
-	if strings.HasPrefix(name, "http.request.body") { // which a template has made of parts, and the check has not seen
+	if strings.HasPrefix(name, "http.request.body") { // put together by the template, so the check has not seen it
 		return ""
 	}
 	value, _ := d.placeholders.GetString(name)

@@ -13,19 +13,17 @@ import (
 // follow.
 const maxDiscarded = 256<<10 + 1
 
-// EndBody ends the body of a request before a page is sent. It discards as much as net/http does before a response. If
-// the body is not at its end then, its connection ends with the page: what the client sends next would be taken for
-// another request.
+// EndBody ends the body of a request before the page is sent. If the body does not end, its connection ends with the
+// page, or what the client sends next would be taken for another request:
 //
-// net/http itself cannot tell, because the body that it looks at is Caddy's reader. It also discards without a deadline
-// once a page exceeds its buffer, and a client that stalls would hold its connection for ever. Caddy's reader has
-// deadlines. Where Caddy has no such reader, because its timeout is off, net/http sees its own, and is left to it. In
-// full duplex, net/http looks at no body before a response, so there the connection always ends. After a proxied
-// request, the transport may still read, and nothing is discarded, or the upstream would get a body with a hole in it.
-// A client that holds its body back is not asked for it, which the read would do (RFC 9110, section 10.1.1).
-//
-// Over HTTP/2, net/http does all of this. Over HTTP/3, as much is discarded, or a browser may never get the page, but a
-// connection has other streams, and never ends.
+//   - By default, as much is discarded as net/http discards before a response. net/http cannot do so itself, because it
+//     looks at Caddy's reader, and has no deadline once a page exceeds its buffer. Caddy's reader has deadlines.
+//   - Of a proxied request, nothing is discarded: the transport may still read, and the upstream would miss a part.
+//   - If the client holds its body back, nothing is read, which would ask for the body (RFC 9110, section 10.1.1).
+//   - If Caddy has no reader, because its timeout is off, net/http looks at its own, and is left to it. But in full
+//     duplex, net/http looks at no body before a response, so the connection always ends.
+//   - Over HTTP/2, net/http does all of this. Over HTTP/3, a browser may never get the page unless as much is
+//     discarded. The connection stays, because it has other streams.
 //
 // A read of no bytes tells whether the body is at its end: Caddy's reader keeps its last error (IdleTimeoutReader.Read,
 // caddyserver/caddy#8103), and has locks. Such a read waits for one of the transport's and, within a chunked body, for
@@ -55,9 +53,9 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 	}
 }
 
-// endConnection has net/http close the connection after the response, as it does where a body exceeds the limit of a
-// MaxBytesReader: whatever a handler makes of the field Connection, and half a second late, so that a client which
-// still sends gets the response before it is told that nobody reads.
+// endConnection makes net/http close the connection after the response, as it does when a body exceeds the limit of a
+// MaxBytesReader: whatever a handler does to the field Connection, and half a second late, so that a client that is
+// still sending gets the response before it is told that nobody reads.
 //
 // The body is closed now. After the handler, net/http would wait for some of the rest, without a deadline if a
 // transport reads at the same time.
@@ -75,7 +73,7 @@ func endConnection(w http.ResponseWriter, body io.Closer) {
 		}
 		lowest = wrapper.Unwrap()
 	}
-	// A MaxBytesReader that is passed its limit calls a method of the lowest writer that only net/http can name.
+	// A MaxBytesReader that reaches its limit calls a method of the lowest writer that only net/http can name.
 	tooLarge := io.NopCloser(strings.NewReader("x"))
 	_, _ = io.Copy(io.Discard, http.MaxBytesReader(lowest, tooLarge, 0))
 }

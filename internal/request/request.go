@@ -1,6 +1,6 @@
-// Package request has a request as the client sent it, and what Caddy's context says of it. The next handlers may
-// change the request for an upstream, as request_header and rewrite do, so what the handler, its judge and its page
-// need is copied before they run.
+// Package request describes a request as the client sent it, and what Caddy's context says about it. The next handlers
+// may change the request for an upstream, as request_header and rewrite do. So everything that the handler, its judge
+// and its page need is copied before they run.
 package request
 
 import (
@@ -22,7 +22,7 @@ type Request struct {
 	Replacer     *caddy.Replacer
 	HandledError error // the error that an error route handles; nil: the request is in no error route
 
-	URI    string // what the option uri says, which is set by the handler; empty: nothing
+	URI    string // the expanded option uri, which the handler sets; empty: none
 	Method string
 
 	Accept, AcceptEncoding string // all lines of the field, up to maxAccepted
@@ -61,8 +61,8 @@ func (r *Request) Read(from *http.Request) {
 
 	// Fetch Metadata Request Headers, section 2: browsers send both fields, and node's fetch sends the mode alone. With
 	// no-cors, a link prefetches a page, which may be shown. A service worker that passes a navigation on sends navigate
-	// in Chromium and WebKit, and same-origin in Firefox, as for a fetch of its own. What tells Firefox's navigation is
-	// Upgrade-Insecure-Requests, which no request has but one that opens a page.
+	// in Chromium and WebKit, and same-origin in Firefox, as for a fetch of its own. Firefox's navigation differs by
+	// Upgrade-Insecure-Requests, which only a request that opens a page has.
 	mode := from.Header.Get("Sec-Fetch-Mode")
 	r.Navigates = mode == "navigate" || from.Header.Get("Upgrade-Insecure-Requests") == "1"
 	isCORS := mode == "cors" || mode == "same-origin"
@@ -103,8 +103,8 @@ func forwarded(values []string) string {
 	return strings.TrimSpace(member)
 }
 
-// VaryByClient is the Vary of a response that depends on IsScript or OpensPage. Sec-Fetch-Dest is not among them: what
-// has the mode of a script and another destination, such as a font, shows nobody its 404.
+// VaryByClient is the Vary of a response that depends on IsScript or OpensPage. Sec-Fetch-Dest is not among them:
+// nobody sees the 404 of a request with the mode of a script and another destination, such as a font.
 const VaryByClient = "Accept, Sec-Fetch-Mode, Upgrade-Insecure-Requests"
 
 // OpensPage reports whether the client is a browser that opens a page, or another client that asks for HTML by name.
@@ -112,7 +112,7 @@ func (r *Request) OpensPage() bool {
 	return r.Navigates || accept.Names(r.Accept, "text/html")
 }
 
-// Asked returns what the client asked for, before any rewrite. The type is the page's, which makes the address of it.
+// Asked returns what the client asked for, before any rewrite, for the address on the page.
 func (r *Request) Asked() page.Asked {
 	orig, _ := r.ctx.Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
 	asked := page.Asked{
@@ -131,9 +131,8 @@ func (r *Request) Asked() page.Asked {
 	return asked
 }
 
-// IsIntercepted reports whether intercept runs its response routes, or ran them. These routes end without Caddy's
-// mark, because Intercept.ServeHTTP has an end of its own for them. If nothing answered the request,
-// intercept itself has set the status to 0.
+// IsIntercepted reports whether intercept runs its response routes, or ran them. At their end, Intercept.ServeHTTP
+// does not set the variable `unhandled`. If nothing answered the request, intercept itself has set the status to 0.
 func (r *Request) IsIntercepted() bool {
 	status, _ := r.Replacer.Get("http.intercept.status_code")
 	return status != nil && status != 0
@@ -158,7 +157,7 @@ func (r *Request) SetHandled() {
 
 // IsNotFound reports whether an error asks for a 404 response.
 func IsNotFound(err error) bool {
-	if err == nil { // as for most requests, which need not look for more
+	if err == nil { // fast, for most requests
 		return false
 	}
 	he, ok := errors.AsType[caddyhttp.HandlerError](err)

@@ -8,12 +8,12 @@ import (
 )
 
 // Deferred are operations of Caddy's header handlers that wait until a header is sent: those of a `>` or a `defer`, and
-// of a whole block that removes a field. People write them to keep errors clean, because Caddy does none of them for an
-// error. A page is sent, so they would change its own fields, too, and a page could be cached for a year. Nothing of
-// Caddy's is changed: copies of the handlers' writers do the operations, and the page is sent below the writers.
+// of a whole block that removes a field. People rely on Caddy not doing them for an error. A page is a response, so
+// they would change its own fields, and it could be cached for a year. So copies of the handlers' writers do the
+// operations first, and the page is sent below these writers.
 //
-// The writers, headers.responseWriterWrapper, are not exported, so this needs reflection. If another Caddy has
-// other ones, nothing is found, and the page is sent through them.
+// Caddy does not export its writers, headers.responseWriterWrapper, so this needs reflection. If another version of
+// Caddy has other writers, none is found, and the page is sent through them.
 type Deferred struct {
 	handlers []deferredHandler // the innermost first
 	outer    []*Writer         // of not_found handlers between them
@@ -48,8 +48,7 @@ func DeferredAround(w http.ResponseWriter) *Deferred {
 	return d
 }
 
-// Do does the operations that are not meant for a status. A handler's match by fields alone is asked, but says
-// nothing of errors.
+// Do does the operations of the handlers whose match does not name a status.
 func (d *Deferred) Do(header http.Header, status int) {
 	for _, h := range d.handlers {
 		if !h.namesStatus {
@@ -119,7 +118,7 @@ func copyHandler(w http.ResponseWriter) (h deferredHandler, below http.ResponseW
 	ofCopy := reflect.New(original.Type())
 	ofCopy.Elem().Set(original)
 	ofCopy.Elem().FieldByName("ResponseWriterWrapper").Set(reflect.ValueOf(h.wrapper))
-	h.writer = ofCopy.Interface().(http.ResponseWriter) // as the original is
+	h.writer = ofCopy.Interface().(http.ResponseWriter)
 	return h, wrapper.ResponseWriter
 }
 

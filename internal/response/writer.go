@@ -1,6 +1,6 @@
-// Package response has the writer of the next handler's response. It asks its [Rules] what becomes of the response: it
-// is passed on as it comes, or held back, so that another one can be sent in its place. A held body is drained, and
-// never buffered.
+// Package response provides the writer for the next handler's response. The writer asks its [Rules] whether the
+// response is passed on as it comes, or held back so that another one can be sent in its place. A held body is drained,
+// and never buffered.
 package response
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Rules say what becomes of a response. Package judge has them.
+// Rules say what becomes of a response. Package judge implements them.
 type Rules interface {
 	// Status judges the status of a response that has not begun.
 	Status(status int, header http.Header) Verdict
@@ -73,7 +73,7 @@ type heldResponse struct {
 	header    http.Header // as it was when the response began
 	isFlushed bool        // by the handler, before the body
 	drained   int64       // bytes of the body
-	deadline  time.Time   // from when on a write fails
+	deadline  time.Time   // a later write fails
 }
 
 // HasAnswered reports whether the next handler's response is sent.
@@ -159,10 +159,9 @@ func (w *Writer) judgeBody(first []byte) {
 	}
 }
 
-// release sends the header of a held response. For example, a handler has written a 404 with a cookie, and then set a
-// trailer. The site's own header directive, below this writer, marks the cookie as Secure when the header is sent. So
-// the handler's changes are found first, and are made to the header as it was sent: the client gets the marked
-// cookie, and net/http the trailer.
+// release sends the held header, and then applies again what the handler has changed since. The changes are found
+// first, because sending may change the header, too: if a handler writes a 404 with a cookie and then sets a trailer,
+// and the site's header directive marks cookies as Secure, the client gets the marked cookie and the trailer.
 func (w *Writer) release() {
 	w.state = passed
 	header := w.Header()
@@ -286,10 +285,9 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buf, err
 }
 
-// ForHandler returns the writer for the next handler, which is an http.Flusher exactly where the one below is.
-// Caddy's own writers are none by default, and an early flush costs an HTTP/1.1 client the rest of its request's
-// body. Without Caddy's idle timeouts, the writer is net/http's own, which is one, and plugins such as
-// durable-streams assert it.
+// ForHandler returns the writer for the next handler. It is an http.Flusher exactly if the writer below is one. By
+// default, Caddy's own writers are not, and an early flush costs an HTTP/1.1 client the rest of its request's body.
+// Without Caddy's idle timeouts, the writer is net/http's, which plugins such as durable-streams expect to flush.
 func (w *Writer) ForHandler() http.ResponseWriter {
 	if _, ok := w.ResponseWriter.(http.Flusher); ok {
 		return flushingWriter{w}

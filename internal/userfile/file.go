@@ -1,6 +1,6 @@
-// Package userfile has the user's files of pages: which paths they may have, how they are opened for a request, and how
-// they are kept, read again, and shared by the handlers of a config and of the next one. The package does not know what
-// a page is: a [Format] makes one of the text of a file.
+// Package userfile manages the files that users write for pages: which paths they may have, how a request opens them,
+// and how they are kept, read again, and shared by the handlers of a config and of the next one. The package does not
+// know what a page is: a [Format] parses the text of a file.
 package userfile
 
 import (
@@ -87,7 +87,7 @@ func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Op
 	if f.kept != nil {
 		f.kept.reloadForRequest(logger)
 		last := f.kept.last.Load()
-		return Opened{Path: f.kept.path, Page: last.page}, last.page != nil // or its mistake is logged already
+		return Opened{Path: f.kept.path, Page: last.page}, last.page != nil // the mistake has been logged
 	}
 	path, err := expand(f.path, placeholders)
 	opened.Path = path
@@ -116,7 +116,7 @@ func (f *File) LogMistake(path string, err error, logger *zap.Logger) {
 	}
 }
 
-// Check says why a kept file cannot be used, or else what a user should know. A site's own file is not read.
+// Check returns the mistake in a kept file. A site's own file is not read, which a note says.
 func (f *File) Check() (isRead bool, note string, mistake error) {
 	if f.kept == nil {
 		return false, f.path + ": only a request names this file, which is sent as it is", nil
@@ -175,9 +175,9 @@ func readAll(f io.Reader, size int64) ([]byte, error) {
 // ErrEmpty is the error of a file that could only be a blank page.
 var ErrEmpty = errors.New("it is empty")
 
-// openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and no
-// terminal becomes Caddy's own, where somebody could press ^C. The size is 0 for what the kernel makes up, such as
-// the environment in /proc.
+// openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and does not
+// make a terminal Caddy's own, where somebody could press ^C. Files that the kernel generates, such as the environment
+// in /proc, have the size 0.
 func openRegular(name string) (f *os.File, info fs.FileInfo, err error) {
 	f, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// keptFile is a file whose page is kept. Handlers share it, also those of the next config, so that its last good page
-// outlasts a reload. So it has nothing of a handler, such as a logger. It goes with the last handler that has it.
+// keptFile is a file whose page is kept in memory. Handlers share it, also those of the next config, so that its last
+// good page outlasts a reload. So it refers to nothing of a handler, such as a logger. It is freed with the last
+// handler that uses it.
 type keptFile struct {
 	path     string // absolute
 	format   Format
@@ -34,7 +35,7 @@ type snapshot struct {
 
 type keptKey struct{ path, format string }
 
-// keptFiles are the files that some handler has.
+// keptFiles are the files that some handler uses.
 var keptFiles = struct {
 	sync.Mutex
 	byKey map[keptKey]weak.Pointer[keptFile]
@@ -66,8 +67,8 @@ func forget(key keptKey) {
 // pause is the least time between two readings of a kept file.
 const pause = time.Second
 
-// reloadForConfig reads the file for a config that loads. A mistake that was logged before is logged again, at most once a
-// minute, whatever the number of handlers and of reloads.
+// reloadForConfig reads the file for a config that loads. A mistake that was logged before is logged again, at most
+// once a minute, whatever the number of handlers and of reloads.
 func (f *keptFile) reloadForConfig(logger *zap.Logger) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
@@ -77,7 +78,8 @@ func (f *keptFile) reloadForConfig(logger *zap.Logger) {
 	}
 }
 
-// reloadForRequest reads the file for a request. Only one request reads at a time. The others use the page that there is.
+// reloadForRequest reads the file for a request. Only one request reads at a time. The others use the page that there
+// is.
 func (f *keptFile) reloadForRequest(logger *zap.Logger) {
 	if f.reading.TryLock() {
 		defer f.reading.Unlock()

@@ -68,9 +68,10 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// IsOfSite reports whether a path has placeholders of a request. Only beside the file of such a path are there sidecars.
+// IsOfSite reports whether a path has placeholders of a request. Only beside the file of such a path are there
+// sidecars.
 func IsOfSite(path string) bool {
-	_, isOfSite, _ := expandGlobal(path) // what is not set is another mistake
+	_, isOfSite, _ := expandGlobal(path) // New reports what is not set
 	return isOfSite
 }
 
@@ -84,8 +85,8 @@ func CheckSidecars(path string) error {
 	return nil
 }
 
-// isOperators reports whether a placeholder's value is the operator's choice, who then may name folders in it. Of the
-// placeholders of a request, that is none but a variable. The names of others, such as those of map, have no prefix.
+// isOperators reports whether the operator chooses a placeholder's value, which may then have folders. Only
+// {http.vars.*} is the operator's, and names without the prefix, as of map.
 func isOperators(placeholder string) bool {
 	return !strings.HasPrefix(placeholder, "http.") || strings.HasPrefix(placeholder, "http.vars.")
 }
