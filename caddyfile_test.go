@@ -194,6 +194,10 @@ func TestMistakesInJSONAreRefused(t *testing.T) {
 			want:   "write the directive root and template {vars.root}/404.html, in JSON {http.vars.root}/404.html, or leave this out",
 		},
 		{
+			config: `{"precompressed":["br"],"template":{"html":["/srv/{http.request.host}"]}}`,
+			want:   `"/srv/{http.request.host}" ends in a placeholder of a request, and with .br behind it may be another's page; `,
+		},
+		{
 			config: `{"replace":"some"}`,
 			want:   `replace: unknown mode "some"; the modes are pages, browsers, all, none`,
 		},

@@ -257,11 +257,6 @@ func (h *Handler) check() error {
 	if err := represent.CheckTemplates(h.Template, h.Formats); err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
-	if len(h.Precompressed) > 0 {
-		if err := represent.CheckSidecars(h.Template); err != nil {
-			return fmt.Errorf("precompressed: %w", err)
-		}
-	}
 	_, err := h.suffixes()
 	return err
 }
@@ -284,7 +279,7 @@ func (h *Handler) checkLoaded() error {
 		}
 	}
 	if len(h.Precompressed) > 0 {
-		if err := represent.CheckHasSidecars(h.Template); err != nil {
+		if err := represent.CheckPrecompressed(h.Template); err != nil {
 			return fmt.Errorf("precompressed: %w", err)
 		}
 	}

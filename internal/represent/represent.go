@@ -71,24 +71,20 @@ func CheckTemplates(rows map[string][]string, offered []string) error {
 	return nil
 }
 
-// CheckSidecars refuses files whose sidecars may be another's.
-func CheckSidecars(rows map[string][]string) error {
+// CheckPrecompressed refuses files whose sidecars may be another's, and rows without a site's own file, because no other
+// file has sidecars.
+func CheckPrecompressed(rows map[string][]string) error {
+	hasSidecars := false
 	for _, row := range rows {
 		for _, path := range row {
 			if err := userfile.CheckSidecars(path); err != nil {
 				return err
 			}
+			hasSidecars = hasSidecars || userfile.IsOfSite(path)
 		}
 	}
-	return nil
-}
-
-// CheckHasSidecars refuses rows without a site's own file, because no other file has sidecars.
-func CheckHasSidecars(rows map[string][]string) error {
-	for _, row := range rows {
-		if slices.ContainsFunc(row, userfile.IsOfSite) {
-			return nil
-		}
+	if hasSidecars {
+		return nil
 	}
 	return errors.New("only a template whose path has a placeholder of a request has compressed files; write the " +
 		"directive root and template {vars.root}/404.html, in JSON {http.vars.root}/404.html, or leave this out")

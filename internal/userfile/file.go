@@ -172,9 +172,6 @@ func readAll(f io.Reader, size int64) ([]byte, error) {
 	return text[:n], err
 }
 
-// ErrEmpty is the error of a file that could only be a blank page.
-var ErrEmpty = errors.New("it is empty")
-
 // openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and does not
 // make a terminal Caddy's own, where somebody could press ^C. Files that the kernel generates, such as the environment
 // in /proc, have the size 0.
@@ -199,7 +196,7 @@ func checkRegular(info fs.FileInfo) error {
 	case !info.Mode().IsRegular():
 		return errors.New("it is not a regular file")
 	case info.Size() == 0:
-		return ErrEmpty
+		return errors.New("it is empty") // it would be a blank page
 	case info.Size() > MaxSize:
 		return errors.New("it has more than 1 MiB")
 	}
