@@ -169,6 +169,13 @@ func TestListsOfOptions(t *testing.T) {
 	wantItems(t, "caddyfile.go", syntax, `//\t    (\w+)`, optionNames...)
 	wantItems(t, "caddyfile.go", syntax, `replace +(.+)`, strings.Join(modes, "|"))
 
+	adapted := readFile(t, "testdata/adapt/all_options.caddyfiletest")
+	for _, option := range optionNames {
+		if !strings.Contains(adapted, "\n\t\t"+option) {
+			t.Errorf("all_options.caddyfiletest lacks %s", option)
+		}
+	}
+
 	readme := between(t, "README.md", "\n## Options\n", "\n## ")
 	readme = strings.ReplaceAll(readme, `\|`, "|")
 	wantGodoc(t, readme)
