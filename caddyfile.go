@@ -150,16 +150,8 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-func textsOf(tokens []caddyfile.Token) []string {
-	var texts []string
-	for _, token := range tokens {
-		texts = append(texts, token.Text)
-	}
-	return texts
-}
-
-// checkQuotes refuses quotes that a Caddyfile does not know. One word in typographic quotes may be meant so, and so is
-// whatever is within a Caddyfile's own quotes.
+// checkQuotes refuses quotes that a Caddyfile does not know. A single word in typographic quotes may be intended, and
+// so is whatever is within a Caddyfile's own quotes.
 func checkQuotes(args []caddyfile.Token) error {
 	quotes := "'"
 	if len(args) > 1 {

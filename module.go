@@ -21,7 +21,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.uber.org/zap"
 
@@ -173,6 +172,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(h.Precompressed) > 0 {
+		if err := represent.CheckPrecompressed(h.Template); err != nil {
+			return fmt.Errorf("precompressed: %w", err)
+		}
+	}
 	h.showsRequestID = slices.ContainsFunc(h.texts(), func(text string) bool {
 		return strings.Contains(text, represent.RequestID)
 	})
@@ -185,12 +189,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	return nil
 }
-
-// serverLine is the default footer. It is made once: Caddy looks for its version among all modules of the build.
-var serverLine = sync.OnceValue(func() string {
-	version, _ := caddy.Version()
-	return "Powered by Caddy " + version
-})
 
 // newRepresentations returns the representations of the pages, and reads the files of pages.
 func (h *Handler) newRepresentations() (*represent.Formats, error) {
@@ -225,15 +223,18 @@ func (h *Handler) suffixes() (suffixes []string, err error) {
 
 // texts returns the values that may have placeholders.
 func (h *Handler) texts() []string {
-	texts := []string{h.Message, h.ContextPath, h.BaseURL, h.URI, h.Footer}
+	var texts []string
+	for _, o := range h.valueOptions() {
+		texts = append(texts, *o.value)
+	}
 	for _, row := range h.Template {
 		texts = append(texts, row...)
 	}
 	return texts
 }
 
-// check checks the options, but for values with placeholders. A Caddyfile is checked for each option that is read, so
-// that the error has its line, and perhaps not where it will run.
+// check checks the options, but for values with placeholders. The Caddyfile's parser calls it after each option, so
+// that an error has a line, and perhaps on a machine where the config will not run.
 func (h *Handler) check() error {
 	for _, o := range h.valueOptions() {
 		if err := o.check(); err != nil {
@@ -261,7 +262,8 @@ func (h *Handler) check() error {
 	return err
 }
 
-// checkLoaded checks the options of a config that loads: all of them are there, and global placeholders have values.
+// checkLoaded checks the options of a config that loads. By now, all of them are set, and global placeholders can be
+// expanded.
 func (h *Handler) checkLoaded() error {
 	if err := h.check(); err != nil {
 		return err
@@ -276,11 +278,6 @@ func (h *Handler) checkLoaded() error {
 			if err := checkShorthands(path); err != nil {
 				return fmt.Errorf("template: %w", err)
 			}
-		}
-	}
-	if len(h.Precompressed) > 0 {
-		if err := represent.CheckPrecompressed(h.Template); err != nil {
-			return fmt.Errorf("precompressed: %w", err)
 		}
 	}
 	return nil

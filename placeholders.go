@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -58,3 +59,17 @@ func sample() (page.Page, *caddy.Replacer) {
 	asked := page.Asked{Method: r.Method, Target: address}
 	return page.NewMaker(page.Options{DefaultFooter: serverLine()}).Make(&asked, repl), repl
 }
+
+func textsOf(tokens []caddyfile.Token) []string {
+	var texts []string
+	for _, token := range tokens {
+		texts = append(texts, token.Text)
+	}
+	return texts
+}
+
+// serverLine is the default footer. It is made once: Caddy looks for its version among all modules of the build.
+var serverLine = sync.OnceValue(func() string {
+	version, _ := caddy.Version()
+	return "Powered by Caddy " + version
+})

@@ -69,7 +69,7 @@ var headingStart = fmt.Sprintf("HTTP ERROR %d ", http.StatusNotFound)
 // headingAtRoot is the heading of a GET with the default options.
 var headingAtRoot = new(Maker).heading(http.MethodGet, nil)
 
-// heading returns the heading for a method, with the message. That of most requests is made once.
+// heading returns the heading for a method, with the message. The heading of most requests is precomputed.
 func (m *Maker) heading(method string, placeholders *caddy.Replacer) string {
 	if method == http.MethodHead {
 		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)

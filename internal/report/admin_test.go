@@ -109,6 +109,7 @@ func TestTextIsRefused(t *testing.T) {
 		"?outcome=none":       `outcome: "none" is unknown; write one of unanswered, error, response, passed, replaceable`,
 		"?host=http://a.test": `host: "http://a.test" is not a host; write it as in www.example.com`,
 		"?hosts=a.test":       `the query: "hosts" is unknown; write one of limit, link, outcome, host`,
+		"?=5":                 `the query: "" is unknown; write one of limit, link, outcome, host`,
 		"?link=own&link=none": `the query: "link" is there 2 times; write it once`,
 		"?link=own;limit=5":   "the query: invalid semicolon separator in query",
 		"?limit=%zz":          `the query: invalid URL escape "%zz"`,

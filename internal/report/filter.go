@@ -28,8 +28,8 @@ func parseFilter(rawQuery string) (f Filter, err error) {
 		return f, fmt.Errorf("the query: %w", err)
 	}
 	for name, values := range query {
-		if err := checkName("the query", name, filterNames); err != nil {
-			return f, err
+		if !slices.Contains(filterNames, name) {
+			return f, unknown("the query", name, filterNames)
 		}
 		if len(values) > 1 {
 			return f, fmt.Errorf("the query: %q is there %d times; write it once", name, len(values))
@@ -60,6 +60,10 @@ func checkName(of, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
+	return unknown(of, name, names)
+}
+
+func unknown(of, name string, names []string) error {
 	return fmt.Errorf("%s: %q is unknown; write one of %s", of, name, strings.Join(names, ", "))
 }
 

@@ -6,8 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// pages counts pages by cause and by link, as [Missed] for the process: a reload does not reset it. Its labels have
-// fixed values, so no client can add a time series. All series exist from the start, so a rate sees the first page.
+// pages counts pages by cause and by link, for the process, as [Missed] does: a reload does not reset it. Its labels
+// have fixed values, so no client can add a time series. All series exist from the start, so a rate sees the first
+// page.
 var pages = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Namespace: "caddy",
 	Subsystem: "not_found",

@@ -2,12 +2,17 @@ package represent
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"sync"
 
 	"github.com/caddy-notfound/notfound/internal/userfile"
 )
+
+// ErrCut is the error of a file that was cut while it was read. [Representation.WriteTo] returns it if fewer bytes were
+// sent than the header says.
+var ErrCut = errors.New("it was cut while it was read")
 
 // content is what a page consists of: a text, or as much of a file as the size says.
 type content struct {
@@ -57,7 +62,7 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func newBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
 
-// freeBuffer has a buffer reused. One that grew for a very long address is left to the garbage collector.
+// freeBuffer returns a buffer to the pool. One that grew for a very long address is left to the garbage collector.
 func freeBuffer(b *bytes.Buffer) {
 	if b.Cap() <= 2*maxBuffered {
 		b.Reset()

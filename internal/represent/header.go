@@ -31,10 +31,6 @@ type Representation struct {
 // Format returns the name of the format.
 func (r *Representation) Format() string { return r.format.name }
 
-// ErrCut is the error of a file that was cut while it was read. [Representation.WriteTo] returns it if fewer bytes were
-// sent than the header says.
-var ErrCut = errors.New("it was cut while it was read")
-
 // WriteTo implements io.WriterTo. It is called once.
 func (r *Representation) WriteTo(w io.Writer) (int64, error) {
 	if r.content.file != nil {

@@ -71,8 +71,8 @@ func CheckTemplates(rows map[string][]string, offered []string) error {
 	return nil
 }
 
-// CheckPrecompressed refuses files whose sidecars may be another's, and rows without a site's own file, because no other
-// file has sidecars.
+// CheckPrecompressed refuses paths whose sidecar could be somebody else's file, and rows without a site's own file,
+// because no other file has sidecars.
 func CheckPrecompressed(rows map[string][]string) error {
 	hasSidecars := false
 	for _, row := range rows {

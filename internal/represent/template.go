@@ -46,8 +46,9 @@ func ofKeptFiles(f *format, t Trial) userfile.Format {
 	}
 }
 
-// parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if they stood
-// where no text can be. A file without actions is the page: html/template would drop its comments.
+// parse parses a template and tries it: on a harmless page, and on one whose texts would break the format if the
+// template puts them where text is not allowed. A file without actions is the page: html/template would drop its
+// comments.
 func parse(f *format, name string, text []byte, t *Trial) (*userPage, error) {
 	if !bytes.Contains(text, []byte("{{")) {
 		return &userPage{literal: text}, f.validate(text)

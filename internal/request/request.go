@@ -79,7 +79,11 @@ const maxAccepted = 1 << 10
 // accepted returns the list in all lines of a field (RFC 9110, section 5.3).
 func accepted(lines []string) string {
 	list := strings.Join(lines, ",")
-	return list[:min(len(list), maxAccepted)]
+	if len(list) <= maxAccepted {
+		return list
+	}
+	list = list[:maxAccepted]
+	return list[:max(0, strings.LastIndexByte(list, ','))] // or half a member could refuse what the whole one accepts
 }
 
 // readForwarded reads what a trusted proxy says of the origin that the client addressed.

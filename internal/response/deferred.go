@@ -48,7 +48,7 @@ func DeferredAround(w http.ResponseWriter) *Deferred {
 	return d
 }
 
-// Do does the operations of the handlers whose match does not name a status.
+// Do performs the operations of the handlers whose match does not name a status.
 func (d *Deferred) Do(header http.Header, status int) {
 	for _, h := range d.handlers {
 		if !h.namesStatus {
@@ -57,7 +57,7 @@ func (d *Deferred) Do(header http.Header, status int) {
 	}
 }
 
-// DoForStatus does the operations of the handlers whose match names the status.
+// DoForStatus performs the operations of the handlers whose match names the status.
 func (d *Deferred) DoForStatus(header http.Header, status int) {
 	for _, h := range d.handlers {
 		if h.namesStatus {

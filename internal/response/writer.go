@@ -259,7 +259,7 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 
 // FlushError implements the flushing of http.ResponseController. Like Write, it implies a 200.
 func (w *Writer) FlushError() error {
-	w.judgeBody(nil)
+	w.judgeBody(nil) // and awaitsBody stays: a flush does not use up the first bytes
 	if w.IsHeld() {
 		w.heldResponse.isFlushed = true
 		return nil

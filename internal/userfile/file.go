@@ -21,7 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Format says what makes a page of a kept file.
+// Format turns the text of a kept file into a page.
 type Format struct {
 	Name string
 
@@ -165,11 +165,11 @@ func readFile(name string) (text []byte, err error) {
 // readAll reads a file of a size, in bytes.
 func readAll(f io.Reader, size int64) ([]byte, error) {
 	text := make([]byte, size)
-	n, err := io.ReadFull(f, text)
+	_, err := io.ReadFull(f, text)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = errors.New("it was cut while it was read")
+		return nil, errors.New("it was cut while it was read") // what is left may be the whole text from now on
 	}
-	return text[:n], err
+	return text, err
 }
 
 // openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and does not

@@ -41,7 +41,7 @@ var keptFiles = struct {
 	byKey map[keptKey]weak.Pointer[keptFile]
 }{byKey: make(map[keptKey]weak.Pointer[keptFile])}
 
-// keptFileOf returns the file of a path, which no handler may have read yet.
+// keptFileOf returns the file of a path. It may not have been read yet.
 func keptFileOf(path string, format Format) *keptFile {
 	key := keptKey{path, format.Name}
 	keptFiles.Lock()

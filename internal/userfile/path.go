@@ -68,8 +68,7 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// IsOfSite reports whether a path has placeholders of a request. Only beside the file of such a path are there
-// sidecars.
+// IsOfSite reports whether a path has placeholders of a request. Only such files have sidecars.
 func IsOfSite(path string) bool {
 	_, isOfSite, _ := expandGlobal(path) // New reports what is not set
 	return isOfSite
@@ -85,8 +84,8 @@ func CheckSidecars(path string) error {
 	return nil
 }
 
-// isOperators reports whether the operator chooses a placeholder's value, which may then have folders. Only
-// {http.vars.*} is the operator's, and names without the prefix, as of map.
+// isOperators reports whether the operator chooses a placeholder's value, which may then have folders. These are
+// {http.vars.*} and names that do not begin with http., such as those of map.
 func isOperators(placeholder string) bool {
 	return !strings.HasPrefix(placeholder, "http.") || strings.HasPrefix(placeholder, "http.vars.")
 }
@@ -101,7 +100,7 @@ var (
 	// placeholderOfMatcher matches one of the file matcher, which the next handlers set anew before a path is expanded.
 	placeholderOfMatcher = regexp.MustCompile(`\{http\.matchers\.file\.`)
 
-	// placeholderOfFileOrTime matches one that Caddy would read a file for, or that is never the same.
+	// placeholderOfFileOrTime matches {file.*}, for which Caddy reads a file, and {time.*}, which changes.
 	placeholderOfFileOrTime = regexp.MustCompile(`\{(file|time)\.`)
 
 	// placeholderOfPath matches one whose value has a slash in every request.
