@@ -86,7 +86,7 @@ func best(all []preferences) int {
 	}
 }
 
-// preferences are a client's for an offer: by the media ranges that match it, and by those that nearly do.
+// preferences say how much a client prefers an offer: by the ranges that match it, and by those that nearly do.
 type preferences struct{ plainly, nearly preference }
 
 // preference is how much a client prefers an offer.
@@ -151,7 +151,7 @@ func (p preference) isOver(q preference) bool {
 type mediaRange struct {
 	name    string // type/subtype in lower case, with * for any
 	quality int32  // in thousandths
-	params  bool   // with parameters other than a charset, which no offer has: it nearly names one at best
+	params  bool   // there are parameters other than a charset, so it matches an offer nearly at best
 }
 
 // matches returns how precisely the name of r matches the types of an offer. It returns 0 if it does not.
@@ -174,7 +174,7 @@ func (r *mediaRange) matches(o *Offer) int32 {
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
 	mainType, subtype, _ := strings.Cut(name, "/")
-	if !httpguts.ValidHeaderFieldName(mainType) || !httpguts.ValidHeaderFieldName(subtype) { // no tokens
+	if !httpguts.ValidHeaderFieldName(mainType) || !httpguts.ValidHeaderFieldName(subtype) { // not tokens
 		return r, false
 	}
 	r = mediaRange{name: strings.ToLower(name), quality: 1000}
