@@ -15,7 +15,7 @@ type content struct {
 	text []byte
 	file *os.File // nil: it is the text
 
-	buffer *bytes.Buffer // that the text is in; nil: the text is shared
+	buffer *bytes.Buffer // holds the text; nil: the text is shared
 }
 
 // contentOfText returns the content of a text that pages share.
@@ -25,7 +25,7 @@ func contentOfText(text []byte) content { return content{size: int64(len(text)),
 // copied to memory.
 const maxBuffered = 64 << 10
 
-// contentOfFile returns the content of an open file. It closes the file, unless a long one is the content.
+// contentOfFile returns the content of an open file. It closes the file, unless the file is long, and is the content.
 func contentOfFile(f *os.File, size int64) (content, error) {
 	if size > maxBuffered {
 		return content{size: size, file: f}, nil
@@ -43,7 +43,7 @@ func contentOfFile(f *os.File, size int64) (content, error) {
 	return buffered(b), nil
 }
 
-// contentOfSidecar returns the content of a sidecar, if it counts and can be read.
+// contentOfSidecar returns the content of a sidecar, if it can be used.
 func contentOfSidecar(opened *userfile.Opened, suffix string) (content, error) {
 	f, info, err := opened.OpenSidecar(suffix)
 	if err != nil {
@@ -52,12 +52,12 @@ func contentOfSidecar(opened *userfile.Opened, suffix string) (content, error) {
 	return contentOfFile(f, info.Size())
 }
 
-// buffers are reused: the built-in HTML page is longer than everything else that a request allocates.
+// buffers are reused: the built-in HTML page takes more memory than everything else that a request allocates.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func newBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
 
-// freeBuffer has a buffer reused. One that grew for a very long address is left to the garbage collector.
+// freeBuffer puts a buffer back for reuse. One that grew for a very long address is left to the garbage collector.
 func freeBuffer(b *bytes.Buffer) {
 	if b.Cap() <= 2*maxBuffered {
 		b.Reset()
