@@ -51,11 +51,7 @@ func NewMaker(o Options) *Maker {
 		footer:        newText(o.Footer, CleanLine),
 		defaultFooter: o.DefaultFooter,
 	}
-	switch {
-	case m.message.hasPlaceholders || m.contextPath.hasPlaceholders: // it depends on the request
-	case o.Message == "" && o.ContextPath == "":
-		m.headingOfGET = headingAtRoot // the makers of many sites share it
-	default:
+	if !m.message.hasPlaceholders && !m.contextPath.hasPlaceholders {
 		m.headingOfGET = m.heading(http.MethodGet, nil)
 	}
 	return m
@@ -65,9 +61,6 @@ func NewMaker(o Options) *Maker {
 var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
 
 var headingStart = fmt.Sprintf("HTTP ERROR %d ", http.StatusNotFound)
-
-// headingAtRoot is the heading of a GET with the default options.
-var headingAtRoot = new(Maker).heading(http.MethodGet, nil)
 
 // heading returns the heading for a method, with the message. The heading of most requests is made once.
 func (m *Maker) heading(method string, placeholders *caddy.Replacer) string {
