@@ -110,12 +110,15 @@ func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	x.expandRequestID()
 	defer x.judge.Leave()
 	err := next.ServeHTTP(x.writer.ForHandler(), r)
-	if cause := onlooker.Decide(err, x.writer.HasAnswered()); cause != judge.NoCause {
-		x.logDryRun(cause)
-		x.countDryRun(cause)
-	} else {
+	cause := onlooker.Decide(err, x.writer.HasAnswered())
+	if cause == judge.NoCause {
 		x.passed()
+		return err
 	}
+	if e := x.handler.logger.Check(zapcore.DebugLevel, "the page would answer"); e != nil {
+		x.logNoPage(e, zap.Stringer("cause", cause))
+	}
+	x.countDryRun(cause)
 	return err
 }
 
@@ -218,13 +221,6 @@ func (x *exchange) passed() {
 		}
 	}
 	x.countPassed()
-}
-
-// logDryRun logs why the page would have been sent.
-func (x *exchange) logDryRun(cause judge.Cause) {
-	if e := x.handler.logger.Check(zapcore.DebugLevel, "the page would answer"); e != nil {
-		x.logNoPage(e, zap.Stringer("cause", cause))
-	}
 }
 
 // logNoPage writes a log entry about a request for which this handler wrote no page.

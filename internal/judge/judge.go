@@ -78,7 +78,8 @@ func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 		// Nothing answered: intercept and vulcain write the status that they recorded, which is 0. Vulcain also writes
 		// a body. The page replaces both.
 		if j.request.IsUnhandled() {
-			return j.hold(Unanswered)
+			j.cause = Unanswered
+			return response.Hold
 		}
 	case http.StatusOK:
 		if j.isEmpty200(header) {
@@ -87,7 +88,8 @@ func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 	case http.StatusNotFound:
 		if j.isBareStatus(header) {
 			j.isBare = true
-			return j.hold(Error)
+			j.cause = Error
+			return response.Hold
 		}
 		j.judge404(header)
 		if j.reason == noReason {
@@ -95,11 +97,6 @@ func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 		}
 	}
 	return response.Pass
-}
-
-func (j *Judge) hold(cause Cause) response.Verdict {
-	j.cause = cause
-	return response.Hold
 }
 
 // judgeBody judges what follows a status. JSON passes, whatever its media type. The first byte decides, because a write

@@ -18,9 +18,6 @@ type content struct {
 	buffer *bytes.Buffer // holds the text; nil: the text is shared
 }
 
-// contentOfText returns the content of a text that pages share.
-func contentOfText(text []byte) content { return content{size: int64(len(text)), text: text} }
-
 // maxBuffered is the size of a file, in bytes, up to which it is sent in one write with its header. A longer one is not
 // copied to memory.
 const maxBuffered = 64 << 10

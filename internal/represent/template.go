@@ -119,7 +119,7 @@ func (p *userPage) try(f *format, d *data) error {
 // what a client sends.
 func (p *userPage) content(f *format, in *Input) (content, error) {
 	if p.literal != nil {
-		return contentOfText(p.literal), nil
+		return content{size: int64(len(p.literal)), text: p.literal}, nil
 	}
 	b := newBuffer()
 	err := p.execute(b, f, &data{Page: in.Page, placeholders: in.Placeholders})
