@@ -75,8 +75,7 @@ func isPageFile(matcher string) bool {
 // is invoked twice would only run once.
 //
 // A block is identified by its BlockState map (httpcaddyfile.Helper), which Caddy copies for each nested block. All
-// sites share the State, and blocks of different sites may therefore share a name, which does no harm: a request is for
-// one site.
+// sites share the State, so blocks of different sites may share a name. That does no harm: a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].(map[uintptr]block)
@@ -244,8 +243,7 @@ func (h *Handler) setOption(name string, d *caddyfile.Dispenser) error {
 	panic("the option " + name + " has neither a row in valueOptions nor a case here")
 }
 
-// addTemplate adds the files of a format. The name of the format may come first; the default is html. caddy adapt does
-// not read the files.
+// addTemplate adds the files of a format, which is html unless its name comes first. caddy adapt does not read them.
 func (h *Handler) addTemplate(args []string) error {
 	format := "html"
 	files := args

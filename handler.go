@@ -101,8 +101,7 @@ func (x *exchange) expandRequestID() {
 	}
 }
 
-// dryRun calls the next handler and lets everything pass. It logs and counts a request that the page would have
-// answered.
+// dryRun calls the next handler and lets everything pass. It logs and counts what the page would have answered.
 func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	onlooker := judge.DryRun{Judge: &x.judge}
 	x.writer.Rules = &onlooker
@@ -122,8 +121,7 @@ func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	return err
 }
 
-// answer sends the page in the representation that the client accepts. err is the error that the next handler returned,
-// or nil.
+// answer sends the page in the representation that the client accepts. err is what the next handler returned.
 func (x *exchange) answer(cause judge.Cause, err error) {
 	h := x.handler
 	if err != nil && !request.IsNotFound(err) && !errors.Is(err, response.ErrReplaced) {

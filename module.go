@@ -234,8 +234,7 @@ func (h *Handler) texts() []string {
 }
 
 // check checks the options, except for values with placeholders. UnmarshalCaddyfile calls it after each option, so that
-// an error names the line. The Caddyfile may be meant for another machine, so check looks at no file and no
-// environment.
+// an error names the line, and perhaps on another machine, so it looks at no file and no environment.
 func (h *Handler) check() error {
 	for _, o := range h.valueOptions() {
 		if err := o.check(); err != nil {

@@ -61,8 +61,7 @@ func Names(field, mediaType string) bool {
 	return false
 }
 
-// best returns the index of the offer that is preferred most. An offer that a client nearly names counts where none is
-// acceptable.
+// best returns the index of the most preferred offer. One that a client nearly names counts if none is acceptable.
 func best(all []preferences) int {
 	chosen, nearly := 0, 0
 	for i := range all {
@@ -134,8 +133,7 @@ func (s *preferences) isRefused() bool {
 	return s.plainly.precision > 0 && s.plainly.quality == 0
 }
 
-// isOver reports whether p is preferred to q: by its quality, then by how specific its range is, then by which is
-// named first.
+// isOver reports whether p is preferred to q: by quality, then by how specific the range is, then by its position.
 func (p preference) isOver(q preference) bool {
 	switch {
 	case p.quality != q.quality:

@@ -63,8 +63,7 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 	return j.reason != noReason
 }
 
-// passOuter tells the not_found handlers around this one to pass what this one passes, because the innermost one
-// decides.
+// passOuter tells the not_found handlers around this one to pass what it passes, because the innermost one decides.
 func (j *Judge) passOuter() {
 	if j.reason.IsOwn() {
 		j.shared.record(NoCause, nil, j.reason)

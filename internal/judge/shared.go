@@ -68,8 +68,7 @@ func (s *shared) placeholder(key string) (any, bool) {
 	return nil, false
 }
 
-// valueAtError returns the value that Caddy gives a placeholder in an error route. Without an error, the value is nil,
-// which shows nothing.
+// valueAtError returns the value that Caddy gives a placeholder in an error route. Without an error, it is nil.
 func valueAtError(key string, err error) any {
 	repl := caddy.NewEmptyReplacer()
 	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, repl)

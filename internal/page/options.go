@@ -26,8 +26,7 @@ func newText(value string, clean func(string) string) text {
 	return text{value: clean(value)}
 }
 
-// expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded
-// again.
+// expand returns the text for a request. Unknown placeholders stay, and expanded ones are not expanded again.
 func (t text) expand(placeholders *caddy.Replacer) string {
 	if !t.hasPlaceholders {
 		return t.value

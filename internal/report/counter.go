@@ -15,8 +15,7 @@ const (
 	maxLink  = 240  // bytes
 )
 
-// Miss is a request for a missing address. Host and Path are as on the page. A query and a fragment of Path are not
-// kept.
+// Miss is a request for a missing address. Host and Path are as on the page. The query and the fragment are not kept.
 type Miss struct {
 	Host, Path string
 	Referer    string // as the client sent it, if it is a link, see linkOf; else empty

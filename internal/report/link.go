@@ -29,8 +29,7 @@ func NewMiss(address, authority, method, referer string) Miss {
 	return m
 }
 
-// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with
-// others.
+// isOfLink reports whether a link or a form may use the method. WebDAV clients send a Referer with other methods.
 func isOfLink(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
 }

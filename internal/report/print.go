@@ -21,8 +21,7 @@ var headings = [NumLinks][2]string{
 		"perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages."},
 }
 
-// WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two
-// lines for each address.
+// WriteText writes the addresses that a filter chooses: a section for each kind of link, two lines for each address.
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""

@@ -18,8 +18,7 @@ type content struct {
 	buffer *bytes.Buffer // holds the text; nil: the text is shared
 }
 
-// maxBuffered is the size of a file, in bytes, up to which it is sent in one write with its header. A longer one is not
-// copied to memory.
+// maxBuffered is the size, in bytes, up to which a file is sent in one write with its header. A longer one is streamed.
 const maxBuffered = 64 << 10
 
 // contentOfFile returns the content of an open file. It closes the file, unless the file is long, and is the content.

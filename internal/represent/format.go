@@ -136,8 +136,7 @@ func init() {
 	}
 }
 
-// FormatNames returns the names of the representations, in the order of preference that applies if the user has no
-// files.
+// FormatNames returns the names of the representations, in the order of preference without files of the user.
 func FormatNames() (names []string) {
 	for _, f := range formats {
 		names = append(names, f.name)
@@ -173,8 +172,7 @@ func orderOf(names []string) *order {
 	return known.(*order)
 }
 
-// ownFirst returns the names of all formats in the default order of preference: those that have files of the user's,
-// and then the others.
+// ownFirst returns the names of all formats: those that have files of the user, then the others, as preferred.
 func ownFirst(rows map[string][]string) []string {
 	var own, others []string
 	for _, name := range FormatNames() {
@@ -288,8 +286,7 @@ var markdownEscaper = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// escapeMarkdown escapes a text that may begin a line. A character that would begin a list item there becomes a
-// character reference.
+// escapeMarkdown escapes a text that may begin a line. What would begin a list item becomes a character reference.
 func escapeMarkdown(b *bytes.Buffer, s string) {
 	if s != "" && marksItem(s) {
 		b.WriteString("&#" + strconv.Itoa(int(s[0])) + ";")

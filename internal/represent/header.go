@@ -97,8 +97,7 @@ func (s *SiteHeader) Read(header http.Header) {
 	}
 }
 
-// restore restores the site's fields. If the response has no Server, a handler has removed the field, and it stays
-// away.
+// restore restores the site's fields. If the response has no Server, a handler has removed it, and it stays away.
 func (s *SiteHeader) restore(header http.Header) {
 	for field := range header {
 		if isSites(field) && field != "Server" {

@@ -251,8 +251,7 @@ func (all *Formats) contentOfSites(opened *userfile.Opened, acceptEncoding strin
 	return c, "", err
 }
 
-// acceptedEncodings returns the encodings of sidecars that a client accepts, the preferred one first, as file_server
-// does.
+// acceptedEncodings returns the encodings of sidecars that a client accepts, in the order of file_server.
 func (all *Formats) acceptedEncodings(acceptEncoding string) (accepted []string) {
 	if len(all.encodings) == 0 {
 		return nil

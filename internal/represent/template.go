@@ -115,11 +115,11 @@ func (p *userPage) try(f *format, d *data) error {
 	return f.validate(body.Bytes())
 }
 
-// content returns a page. The output of a template is validated each time, because a template can also cut and compare
-// what a client sends.
+// content returns a page. The output of a template is validated each time, because it depends on what a client sends.
 func (p *userPage) content(f *format, in *Input) (content, error) {
 	if p.literal != nil {
-		return content{size: int64(len(p.literal)), text: p.literal}, nil
+		size := int64(len(p.literal))
+		return content{size: size, text: p.literal}, nil
 	}
 	b := newBuffer()
 	err := p.execute(b, f, &data{Page: in.Page, placeholders: in.Placeholders})
@@ -149,8 +149,7 @@ type data struct {
 	isHostile    bool    // the values of placeholders would break a format
 }
 
-// Placeholder returns the value of one of Caddy's placeholders. An unknown one is empty. Braces around the name are
-// dropped.
+// Placeholder returns the value of one of Caddy's placeholders, in braces or not. An unknown one is empty.
 func (d *data) Placeholder(name string) string {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
 	if strings.HasPrefix(name, "http.request.body") { // checkPlaceholders misses a name that the template puts together

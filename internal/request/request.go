@@ -39,8 +39,7 @@ type Request struct {
 	awaits100 bool // the client holds the body back until it gets a 100 (Continue)
 }
 
-// Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
-// trusts the proxy.
+// Read reads a request before a next handler changes it. What a proxy says of the client counts if Caddy trusts it.
 func (r *Request) Read(from *http.Request) {
 	r.ctx = from.Context()
 	r.Replacer = r.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)

@@ -85,8 +85,7 @@ func (w *Writer) IsHeld() bool { return w.state == held }
 // HeldHeader returns the header that a held response began with.
 func (w *Writer) HeldHeader() http.Header { return w.heldResponse.header }
 
-// RestoreHeader restores the header that a held response began with. It drops the trailers that the handler has set
-// since.
+// RestoreHeader restores the header that a held response began with. It drops what the handler has set since.
 func (w *Writer) RestoreHeader() {
 	replaceHeader(w.Header(), w.heldResponse.header)
 }
@@ -176,8 +175,7 @@ func (w *Writer) release() {
 	}
 }
 
-// changesOf returns the fields that differ between two headers, with their later values: nil for a field that was
-// removed.
+// changesOf returns the fields that differ between two headers, with their later values: nil if one was removed.
 func changesOf(before, after http.Header) http.Header {
 	changes := make(http.Header)
 	for field, values := range after {

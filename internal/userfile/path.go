@@ -68,8 +68,7 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// IsOfSite reports whether a path has placeholders of a request. Only beside the file of such a path are there
-// sidecars.
+// IsOfSite reports whether a path has placeholders of a request. Only the files of such paths have sidecars.
 func IsOfSite(path string) bool {
 	_, isOfSite, _ := expandGlobal(path) // New reports what is not set
 	return isOfSite
@@ -145,8 +144,7 @@ func expand(ofSite string, placeholders *caddy.Replacer) (path string, err error
 }
 
 // volumeForAnother returns the volume of the path, on Windows, for a client that sends other values. If the volumes
-// differ, clients choose them: with the root /, {http.vars.root}/{http.request.host}/404.html begins with the name of a
-// server.
+// differ, clients choose them: with the root /, {http.vars.root}/{http.request.host}/404.html begins with a server.
 func volumeForAnother(ofSite string, placeholders *caddy.Replacer) string {
 	path, _ := placeholders.ReplaceFunc(ofSite, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
@@ -158,8 +156,7 @@ func volumeForAnother(ofSite string, placeholders *caddy.Replacer) string {
 	return filepath.VolumeName(path)
 }
 
-// isElement reports whether a value is one element of a path. IsLocal refuses Windows' devices, such as NUL, and
-// colons.
+// isElement reports whether a value is one element of a path. IsLocal refuses colons, and Windows' devices such as NUL.
 func isElement(value string) bool {
 	return filepath.IsLocal(value) && !strings.ContainsAny(value, `/\`) && strings.Trim(value, ". ") != ""
 }

@@ -6,9 +6,8 @@ import (
 	"os"
 )
 
-// tolerance is how much older than the page a sidecar of the same build may seem, in whole seconds. A tool that
-// compresses or copies a file may drop or round the fraction of a second, and a zip archive stores times in steps of
-// two seconds.
+// tolerance is how much older than the page a sidecar of the same build may seem, in whole seconds. What compresses or
+// copies a file may drop or round the fraction of a second, and a zip archive has steps of two seconds.
 const tolerance = 2
 
 // OpenSidecar opens a sidecar of a site's own file: a compressed file beside it, such as 404.html.br, which a build has
@@ -18,7 +17,8 @@ func (o *Opened) OpenSidecar(suffix string) (f *os.File, info fs.FileInfo, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	if age := o.Info.ModTime().Unix() - info.ModTime().Unix(); age > tolerance {
+	age := o.Info.ModTime().Unix() - info.ModTime().Unix()
+	if age > tolerance {
 		f.Close()
 		return nil, nil, errors.New("it is more than two seconds older than the page")
 	}
