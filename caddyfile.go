@@ -22,15 +22,15 @@ import (
 func init() {
 	httpcaddyfile.RegisterDirective("not_found", parseCaddyfile)
 
-	// After header and log_append, which apply to a 404 page as to any response, and before everything that can
-	// end in a 404: try_files, forward_auth, intercept, handle blocks, the handlers. Before templates above all,
-	// which must never execute a page that echoes what a client sent.
+	// not_found comes after header and log_append, which apply to a 404 page as to any response, and before everything
+	// that can end in a 404: try_files, forward_auth, intercept, handle blocks, the handlers. Above all, it comes before
+	// templates, which must never execute a page that echoes what a client sent.
 	httpcaddyfile.RegisterDirectiveOrder("not_found", httpcaddyfile.Before, "redir")
 
 	command.Register(checkTemplate)
 }
 
-// parseCaddyfile makes the route of a not_found directive.
+// parseCaddyfile turns a not_found directive into a route.
 func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // consume directive name
 	args := h.RemainingArgs()
@@ -62,17 +62,20 @@ func parseCaddyfile(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	return values, nil
 }
 
-// isPageFile reports whether a matcher is the exact path of a file of HTML. Other servers take the page's file there.
+// isPageFile reports whether a matcher is the exact path of an HTML file. In this place, the directives of other
+// servers take the file of a page.
 func isPageFile(matcher string) bool {
 	isExact := strings.HasPrefix(matcher, "/") && !strings.Contains(matcher, "*")
 	return isExact && slices.Contains([]string{".html", ".htm"}, path.Ext(matcher))
 }
 
 // groupOf returns the name of a directive's block. Of the handlers with this name, only the first that matches takes
-// effect. Caddy's own route groups would do the same, but Caddy (httpcaddyfile.consolidateRoutes) merges the routes of
-// a group that have the same matcher, so a directive from a snippet would take effect in place of the site's own. They
-// also silence a named route that is invoked twice. A block is identified by its BlockState map (httpcaddyfile.Helper):
-// each nested block has its own copy. All sites share the State, and so one name: a request is for one site.
+// effect. Caddy's own route groups cannot do this: Caddy merges the routes of a group that have the same matcher
+// (httpcaddyfile.consolidateRoutes), so a directive from a snippet would replace the site's own, and a named route that
+// is invoked twice would only run once.
+//
+// A block is identified by its BlockState map (httpcaddyfile.Helper), which Caddy copies for each nested block. All
+// sites share the State, so blocks of different sites may share a name. That does no harm: a request is for one site.
 func groupOf(h httpcaddyfile.Helper) string {
 	const key = "not_found.blocks"
 	blocks, _ := h.State[key].(map[uintptr]block)
@@ -93,7 +96,7 @@ func groupOf(h httpcaddyfile.Helper) string {
 	return name + strconv.Itoa(b.number)
 }
 
-// block is a block of a Caddyfile with a directive in it.
+// block is a block of a Caddyfile that contains a not_found directive.
 type block struct {
 	number int            // in the order of the file
 	state  map[string]any // kept, so that no other map gets its address
@@ -166,7 +169,7 @@ func checkQuotes(args []caddyfile.Token) error {
 	return nil
 }
 
-// addKeep adds a response matcher, on the option's line or in its block.
+// addKeep adds the response matcher on the option's line or in its block.
 func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	matchers := make(map[string]caddyhttp.ResponseMatcher)
 	if err := caddyhttp.ParseNamedResponseMatcher(d, matchers); err != nil {
@@ -176,8 +179,7 @@ func (h *Handler) addKeep(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// checkTemplate checks the files of a template, whose arguments are as in a Caddyfile. It returns how many files it has
-// read, and notes for the user.
+// checkTemplate implements [command.CheckTemplate], with arguments as in a Caddyfile.
 func checkTemplate(args []string) (read int, notes []string, err error) {
 	h := &Handler{logger: zap.NewNop()} // Check returns the mistakes
 	if err := h.addTemplate(expandShorthands(args)); err != nil {
@@ -233,7 +235,7 @@ func (h *Handler) setOption(name string, d *caddyfile.Dispenser) error {
 	panic("the option " + name + " has neither a row in valueOptions nor a case here")
 }
 
-// addTemplate adds the row of files of a format, perhaps after its name. caddy adapt does not read them.
+// addTemplate adds the files of a format, which is html unless its name comes first. caddy adapt does not read them.
 func (h *Handler) addTemplate(args []string) error {
 	format := "html"
 	files := args
@@ -270,7 +272,7 @@ func (o *valueOption) set(args []string) error {
 		return fmt.Errorf("takes one argument, not %d; a value that has spaces needs double quotes", len(args))
 	}
 	if args[0] == "" && o.name != "context_path" {
-		// JSON omits an empty value, and only for the root context that means the same
+		// JSON omits an empty value, so the default applies. Only for context_path is the default the empty value.
 		return errors.New("is empty; give it a value, or leave it out for the default")
 	}
 	*o.value = args[0]

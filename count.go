@@ -10,7 +10,7 @@ import (
 func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
 	miss := x.miss(asked, address, outcomes[cause])
 	report.CountPage(&miss)
-	isFirst := x.judge.ClaimCount() // also without the option: no outer handler counts a request that got this page
+	isFirst := x.judge.ClaimCount() // also without the option, so that no outer handler counts this request
 	if counter := x.handler.counter; isFirst && counter != nil {
 		counter.Add(miss)
 	}
@@ -28,7 +28,7 @@ func (x *exchange) countPassed() {
 	}
 }
 
-// countDryRun counts what the page would have been for.
+// countDryRun counts a request that the page would have answered.
 func (x *exchange) countDryRun(cause judge.Cause) {
 	if cause == judge.Response {
 		x.countNoPage(report.OutcomeReplaceable)
@@ -47,7 +47,7 @@ func (x *exchange) countNoPage(outcome report.Outcome) {
 	counter.Add(x.miss(&asked, address, outcome))
 }
 
-// miss describes a request for a missing address. What a program fetched is no link, whatever its Referer.
+// miss describes a request for a missing address. A request of a program counts as no link, whatever its Referer.
 func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcome) report.Miss {
 	miss := report.NewMiss(address, asked.Authority, asked.Method, x.referer)
 	miss.Outcome = outcome
@@ -59,7 +59,7 @@ func (x *exchange) miss(asked *page.Asked, address string, outcome report.Outcom
 	return miss
 }
 
-// outcomes are what a page counts as, by its cause.
+// outcomes maps the cause of a page to the outcome that it counts as.
 var outcomes = [...]report.Outcome{
 	judge.Unanswered: report.OutcomeUnanswered,
 	judge.Error:      report.OutcomeError,

@@ -27,10 +27,10 @@ import (
 // Caddy alone sends an empty 200 at the end of the chain (caddyserver/caddy#4026, #4633, #5182), and its handle_errors
 // never sees the 404 of an upstream (#1447, #1897, #4382).
 //
-// A handler that returns without writing has answered, too: net/http makes an empty 200 of it. Only at the end of the
-// chain does Caddy set the variable `unhandled`, which tells the two apart. In the error routes of a 404, the page is
-// also for the end of the route and for any other error; in those of another error, its status stands. Package judge
-// has the rules.
+// A handler that returns without writing has also answered, because net/http then sends an empty 200. Caddy sets the
+// variable `unhandled` at the end of the chain only, which tells the two cases apart. In the error routes of a 404, the
+// page also answers at the end of the route, and for any other error. In the error routes of another error, the status
+// of that error stands. Package judge implements the rules.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	x := new(exchange)
 	if !x.begin(h, w, r) {
@@ -67,7 +67,7 @@ func (x *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	x.handler = h
 	x.request.Read(r)
 	x.referer = r.Header.Get("Referer")
-	if h.URI != "" { // before a rewrite changes the query that it may come in
+	if h.URI != "" { // a rewrite may change the query that it comes from
 		x.request.URI = h.maker.ExpandURI(x.request.Replacer)
 	}
 	x.writer.ResponseWriter = w
@@ -75,8 +75,8 @@ func (x *exchange) begin(h *Handler, w http.ResponseWriter, r *http.Request) boo
 	return x.judge.Enter(&h.judgeOptions, &x.request, w.Header())
 }
 
-// callNext calls the next handler. If its response is held and reverse_proxy panics to abort it, because it cannot copy
-// the old body to its end, callNext returns nil, and the client gets the page.
+// callNext calls the next handler. reverse_proxy panics if it cannot copy the body of a response to its end. If that
+// response is held, callNext recovers and returns nil, so that the client gets the page.
 func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	x.judge.Restart()
 	x.site.Read(x.writer.Header())
@@ -92,8 +92,8 @@ func (x *exchange) callNext(next caddyhttp.Handler, r *http.Request) error {
 	return next.ServeHTTP(x.writer.ForHandler(), r)
 }
 
-// expandRequestID expands {http.request.uuid} if the page may show it, because Caddy writes it to the request's
-// variables then. A dial to an upstream may outlive the response, and reads the variables meanwhile.
+// expandRequestID expands {http.request.uuid} before the next handlers run, if the page may show it. Caddy writes its
+// value to the variables of the request, which a dial to an upstream may still be reading after the response.
 func (x *exchange) expandRequestID() {
 	h := x.handler
 	if h.showsRequestID || h.representations.ShowsRequestID() {
@@ -101,7 +101,7 @@ func (x *exchange) expandRequestID() {
 	}
 }
 
-// dryRun calls the next handler, and everything passes. It logs and counts a request that would have got the page.
+// dryRun calls the next handler and lets everything pass. It logs and counts what the page would have answered.
 func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	onlooker := judge.DryRun{Judge: &x.judge}
 	x.writer.Rules = &onlooker
@@ -109,17 +109,19 @@ func (x *exchange) dryRun(next caddyhttp.Handler, r *http.Request) error {
 	x.expandRequestID()
 	defer x.judge.Leave()
 	err := next.ServeHTTP(x.writer.ForHandler(), r)
-	if cause := onlooker.Decide(err, x.writer.HasAnswered()); cause != judge.NoCause {
-		x.logDryRun(cause)
-		x.countDryRun(cause)
-	} else {
+	cause := onlooker.Decide(err, x.writer.HasAnswered())
+	if cause == judge.NoCause {
 		x.passed()
+		return err
 	}
+	if e := x.handler.logger.Check(zapcore.DebugLevel, "the page would answer"); e != nil {
+		x.logNoPage(e, zap.Stringer("cause", cause))
+	}
+	x.countDryRun(cause)
 	return err
 }
 
-// answer sends the page in the representation that the client accepts. err is the error that the next handler returned,
-// or nil.
+// answer sends the page in the representation that the client accepts. err is what the next handler returned.
 func (x *exchange) answer(cause judge.Cause, err error) {
 	h := x.handler
 	if err != nil && !request.IsNotFound(err) && !errors.Is(err, response.ErrReplaced) {
@@ -155,23 +157,22 @@ func (x *exchange) send(rep *represent.Representation, cause judge.Cause) {
 	if x.request.Asked().Method == http.MethodHead {
 		return
 	}
-	_, err := rep.WriteTo(w) // any other error than ErrCut means that the client is gone
+	_, err := rep.WriteTo(w) // an error other than ErrCut means that the client is gone
 	if errors.Is(err, represent.ErrCut) {
-		panic(http.ErrAbortHandler) // or an HTTP/3 client takes the page for whole
+		panic(http.ErrAbortHandler) // otherwise, an HTTP/3 client would take the page for complete
 	}
 }
 
-// setHeader sets the header of the page. The deferred operations of the header directives around this handler are done
-// here, so that the page's own fields can be set once more after them. setHeader returns the writer to send the page
-// by.
+// setHeader sets the header of the page, and returns the writer to send the page through. It also applies the deferred
+// operations of the header directives around this handler, and then sets the page's own fields once more.
 func (x *exchange) setHeader(rep *represent.Representation, cause judge.Cause) http.ResponseWriter {
 	w := x.writer.ResponseWriter
 	header := w.Header()
 	if x.writer.IsHeld() {
 		x.writer.RestoreHeader()
 	}
-	var site *represent.SiteHeader // what the site had set before a response that is replaced; nil: there is none
-	// An error in a route of intercept comes with the header fields of the response that the route is for.
+	var site *represent.SiteHeader // the fields before the response that the page replaces; nil: it replaces none
+	// An error in a route of intercept comes with the header of the response that the route handles.
 	if cause == judge.Response || cause == judge.Error && x.request.IsIntercepted() {
 		site = &x.site
 	}
@@ -188,7 +189,7 @@ func (x *exchange) setHeader(rep *represent.Representation, cause judge.Cause) h
 	return deferred.Begin(http.StatusNotFound)
 }
 
-// logPage logs a page.
+// logPage writes the log entry of a page.
 func (x *exchange) logPage(e *zapcore.CheckedEntry, cause judge.Cause, uri, format string, err error) {
 	if err == nil {
 		err = x.request.HandledError
@@ -208,7 +209,7 @@ func (x *exchange) logPage(e *zapcore.CheckedEntry, cause judge.Cause, uri, form
 	)
 }
 
-// passed logs and counts a 404 response that has passed. A handler inside this one that has decided logs it instead.
+// passed logs and counts a 404 response that has passed. If a handler inside this one has decided, that one logs it.
 func (x *exchange) passed() {
 	reason := x.judge.Reason()
 	if reason.IsOwn() {
@@ -220,13 +221,6 @@ func (x *exchange) passed() {
 	x.countPassed()
 }
 
-// logDryRun logs why the page would have been sent.
-func (x *exchange) logDryRun(cause judge.Cause) {
-	if e := x.handler.logger.Check(zapcore.DebugLevel, "the page would answer"); e != nil {
-		x.logNoPage(e, zap.Stringer("cause", cause))
-	}
-}
-
 // logNoPage writes a log entry about a request for which this handler wrote no page.
 func (x *exchange) logNoPage(e *zapcore.CheckedEntry, fields ...zap.Field) {
 	asked, address := x.asked()
@@ -234,7 +228,7 @@ func (x *exchange) logNoPage(e *zapcore.CheckedEntry, fields ...zap.Field) {
 	e.Write(fields...)
 }
 
-// asked returns what the client asked for, and its address as on the page.
+// asked returns what the client asked for, and its address as the page would show it.
 func (x *exchange) asked() (asked page.Asked, address string) {
 	asked = x.request.Asked()
 	return asked, x.handler.maker.URI(&asked, x.request.Replacer)

@@ -8,7 +8,7 @@
 //   - An upstream sends a 404. reverse_proxy calls [response.Writer.WriteHeader], which asks [judge.Judge.Status]. If
 //     the response is held, [response.Writer.Write] drains it, unless [judge.Judge.Body] sees that it is JSON. Then
 //     exchange.answer sends the page.
-//   - Anything else comes, such as a 200. [response.Writer] sends it as it comes.
+//   - Another response comes, such as a 200. [response.Writer] passes it on unchanged.
 //   - A handler of the same group is already running. [Handler.ServeHTTP] calls the next one, and does nothing else.
 //
 // In a dry run, [judge.DryRun] takes the judge's place, and everything passes. CONTRIBUTING.md has a map of the code.
@@ -45,14 +45,15 @@ func init() {
 //   - a handler returned an error with status 404, as file_server and `error 404` do;
 //   - a handler, such as reverse_proxy, wrote a 404 response that is itself a page.
 //
-// Everything else passes through as it came, but for `Vary` on a 404 response that another client would not get. The
-// position of the handler in the route decides what it covers: last, it is the end of the chain; before reverse_proxy,
-// it is the fallback for every upstream.
+// Everything else passes through unchanged, except that a 404 response which other clients would not get is sent with a
+// `Vary`. The position of the handler in the route decides what it covers: last, it is the end of the chain; before
+// reverse_proxy, it is the fallback for every upstream.
 //
 // The page is plain text, HTML, Markdown, JSON, problem details or XML, whichever the client's Accept header prefers.
-// Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; else it is
-// empty. Where a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no
-// browser`, `replace none` or `dry_run`. The last one is also for an unanswered request or an error in a dry run.
+// Once it is written, the placeholder `{http.not_found.cause}` is `unanswered`, `error` or `response`; otherwise it is
+// empty. If a 404 response passed, `{http.not_found.reason}` says why: `keep`, `media type`, `script`, `JSON`, `no
+// browser`, `replace none` or `dry_run`. In a dry run, `dry_run` is also the reason if nothing answered, or if a
+// handler returned an error with status 404.
 //
 // See docs/options.md for more about each option.
 type Handler struct {
@@ -96,14 +97,14 @@ type Handler struct {
 	// Nothing changes, and the report counts what the page would be for. Default: off.
 	DryRun bool `json:"dry_run,omitempty"`
 
-	// A handler only calls the next one while another of its group is already running. The Caddyfile gives the directives
-	// of a block the same group, so the first that matches takes effect. Default: none.
+	// While a handler of a group is running, the others of the group only call the next handler. The Caddyfile gives the
+	// directives of a block the same group, so that only the first one that matches takes effect. Default: none.
 	Group string `json:"group,omitempty"`
 
 	maker           *page.Maker
 	representations *represent.Formats
 	judgeOptions    judge.Options
-	showsRequestID  bool            // in an option; a template may as well
+	showsRequestID  bool            // an option names the ID; a template may name it as well
 	counter         *report.Counter // nil: it counts nothing
 	logger          *zap.Logger
 }
@@ -133,7 +134,7 @@ type valueOption struct {
 	value *string
 	rule  func(string) error // says what is wrong with a value
 
-	takesPlaceholders bool // to which the rule applies once they are expanded
+	takesPlaceholders bool // the rule then applies to the expanded value
 }
 
 // valueOptions returns the options that take one value.
@@ -192,7 +193,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // newRepresentations returns the representations of the pages, and reads the files of pages.
 func (h *Handler) newRepresentations() (*represent.Formats, error) {
-	suffixes, _ := h.suffixes() // check has called it
+	suffixes, _ := h.suffixes() // check has refused what is wrong
 	return represent.New(represent.Options{
 		Formats:   h.Formats,
 		Templates: h.Template,
@@ -203,7 +204,7 @@ func (h *Handler) newRepresentations() (*represent.Formats, error) {
 	})
 }
 
-// suffixes returns those of the compressed files, which Caddy's modules for file_server name.
+// suffixes returns the suffixes of the compressed files, from the modules that file_server uses.
 func (h *Handler) suffixes() (suffixes []string, err error) {
 	for i, encoding := range h.Precompressed {
 		if slices.Contains(h.Precompressed[:i], encoding) {
@@ -221,7 +222,7 @@ func (h *Handler) suffixes() (suffixes []string, err error) {
 	return suffixes, nil
 }
 
-// texts returns the values that may have placeholders.
+// texts returns the values that may contain placeholders.
 func (h *Handler) texts() []string {
 	var texts []string
 	for _, o := range h.valueOptions() {
@@ -298,14 +299,14 @@ func (o *valueOption) check() error {
 	return o.rule(value)
 }
 
-// checkExpanded checks a value with placeholders, unless the request has some of them.
+// checkExpanded checks a value with placeholders, unless one of them depends on the request.
 func (o *valueOption) checkExpanded() error {
 	value := *o.value
 	if !o.hasPlaceholders() {
 		return nil
 	}
 	expanded, err := caddy.NewReplacer().ReplaceOrErr(value, false, true)
-	if err != nil { // a placeholder is the request's
+	if err != nil { // a placeholder depends on the request
 		return checkShorthands(value)
 	}
 	return o.rule(expanded)

@@ -21,7 +21,7 @@ import (
 func checkShorthands(value string) (mistake error) {
 	// What the Replacer itself refuses, such as too many open braces, is not expanded for a request either.
 	_, _ = caddy.NewReplacer().ReplaceFunc(value, func(name string, global any) (any, error) {
-		if global != nil || strings.HasPrefix(name, "http.") { // a full name, as all are that come from a Caddyfile
+		if global != nil || strings.HasPrefix(name, "http.") { // a full name, as a Caddyfile always has
 			return "", nil
 		}
 		if full := fullName(name); full != name { // slow, so it is the last check
@@ -47,7 +47,7 @@ func expandShorthands(args []string) []string {
 	return textsOf(segment)
 }
 
-// sample returns a harmless page, without what the options say of a page, and the placeholders of its request.
+// sample returns a harmless page, which ignores the options, and the placeholders of its request.
 func sample() (page.Page, *caddy.Replacer) {
 	local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 443}
 	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, local)
@@ -55,7 +55,7 @@ func sample() (page.Page, *caddy.Replacer) {
 	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody) // the URL is valid
 	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234"
 	repl := caddy.NewReplacer()
-	caddyhttp.PrepareRequest(r, repl, nil, new(caddyhttp.Server)) // {http.shutting_down} asks the server
+	caddyhttp.PrepareRequest(r, repl, nil, new(caddyhttp.Server)) // {http.shutting_down} needs a server
 	asked := page.Asked{Method: r.Method, Target: address}
 	return page.NewMaker(page.Options{DefaultFooter: serverLine()}).Make(&asked, repl), repl
 }

@@ -61,8 +61,7 @@ func Names(field, mediaType string) bool {
 	return false
 }
 
-// best returns the index of the offer that is preferred most. An offer that a client nearly names counts where none is
-// acceptable.
+// best returns the index of the most preferred offer. One that a client nearly names counts if none is acceptable.
 func best(all []preferences) int {
 	chosen, nearly := 0, 0
 	for i := range all {
@@ -86,7 +85,7 @@ func best(all []preferences) int {
 	}
 }
 
-// preferences are a client's for an offer: by the media ranges that match it, and by those that nearly do.
+// preferences say how much a client prefers an offer: by the ranges that match it, and by those that nearly do.
 type preferences struct{ plainly, nearly preference }
 
 // preference is how much a client prefers an offer.
@@ -134,8 +133,7 @@ func (s *preferences) isRefused() bool {
 	return s.plainly.precision > 0 && s.plainly.quality == 0
 }
 
-// isOver reports whether p is preferred to q: by its quality, then by how specific its range is, then by which is
-// named first.
+// isOver reports whether p is preferred to q: by quality, then by how specific the range is, then by its position.
 func (p preference) isOver(q preference) bool {
 	switch {
 	case p.quality != q.quality:
@@ -151,7 +149,7 @@ func (p preference) isOver(q preference) bool {
 type mediaRange struct {
 	name    string // type/subtype in lower case, with * for any
 	quality int32  // in thousandths
-	params  bool   // with parameters other than a charset, which no offer has: it nearly names one at best
+	params  bool   // there are parameters other than a charset, so it matches an offer nearly at best
 }
 
 // matches returns how precisely the name of r matches the types of an offer. It returns 0 if it does not.
@@ -174,7 +172,7 @@ func (r *mediaRange) matches(o *Offer) int32 {
 func parseMediaRange(member string) (r mediaRange, ok bool) {
 	name, params := cutUnquoted(member, ';')
 	mainType, subtype, _ := strings.Cut(name, "/")
-	if !httpguts.ValidHeaderFieldName(mainType) || !httpguts.ValidHeaderFieldName(subtype) { // no tokens
+	if !httpguts.ValidHeaderFieldName(mainType) || !httpguts.ValidHeaderFieldName(subtype) { // not tokens
 		return r, false
 	}
 	r = mediaRange{name: strings.ToLower(name), quality: 1000}

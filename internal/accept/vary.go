@@ -9,8 +9,8 @@ import (
 )
 
 // AddToVary adds a list of fields of the request, as in "Accept, Origin", to the Vary of a response (RFC 9110, section
-// 12.5.5), unless they are there, or it says that everything varies. Vary becomes one line, because nginx 1.22 as a
-// cache heeds only the last one.
+// 12.5.5), unless they are there, or it is `*`. Vary becomes one line, because nginx 1.22, as a cache, heeds only the
+// last line.
 func AddToVary(header http.Header, fields string) {
 	vary := header["Vary"]
 	if len(vary) == 0 {

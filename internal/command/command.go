@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/represent"
 )
 
-// CheckTemplate checks the files of a template, perhaps after its format. It returns how many files it has read, and
-// notes for the user.
+// CheckTemplate checks the files of a template. The name of their format may come first. It returns the number of files
+// that it has read, and notes for the user.
 type CheckTemplate func(args []string) (read int, notes []string, err error)
 
 // Register registers the command. Without a subcommand, it prints its help.

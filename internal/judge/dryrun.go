@@ -6,11 +6,11 @@ import (
 	"github.com/caddy-notfound/notfound/internal/response"
 )
 
-// DryRun is a judge that only looks: everything passes, and it decides nothing for the handlers around it.
+// DryRun is a judge that only observes: everything passes, and it decides nothing for the handlers around it.
 type DryRun struct {
 	*Judge
-	isIgnored bool        // the response has only a status that is no answer
-	header    http.Header // the one that a 404 response began with
+	isIgnored bool        // the response is so far a status that is no answer
+	header    http.Header // that a 404 response began with
 }
 
 // Status implements [response.Rules].
@@ -35,7 +35,7 @@ func (d *DryRun) Body(first []byte, _ http.Header) (passes bool) {
 // Sending implements [response.Rules].
 func (*DryRun) Sending(http.Header) {}
 
-// Decide says why the page would answer the request. The reason for which it does not is then the dry run.
+// Decide returns why the page would answer the request. The dry run is then the reason why it does not.
 func (d *DryRun) Decide(err error, hasAnswered bool) Cause {
 	cause := d.Judge.Decide(err, hasAnswered && !d.isIgnored)
 	if cause != NoCause {

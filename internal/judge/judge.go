@@ -1,6 +1,6 @@
 // Package judge decides what becomes of a response, and whether the page answers a request. It implements the
 // options replace and keep, and decides which of several not_found handlers of one request answers. The handler creates
-// a [Judge] for each request, and the response's writer asks it. The [DryRun] of a judge only looks.
+// a [Judge] for each request, and the response's writer asks it. A [DryRun] only observes.
 package judge
 
 import (
@@ -26,13 +26,13 @@ type Judge struct {
 	before       http.Header // in an error route for a 404, the response's header on entry; otherwise nil
 	reason       Reason      // why a 404 response passes
 	cause        Cause       // why the page takes the place of the response; NoCause: it does not
-	isBare       bool        // the response is the handled error's status alone
+	isBare       bool        // the response is only the status of the handled error
 	isForProgram bool        // the 404 response is an answer for a program
 	mayBeJSON    bool        // the first bytes of its body decide whether it passes
 }
 
-// Enter begins a request at a handler. The header is that of the response. Enter returns false if a handler of the same
-// group is already running.
+// Enter begins a request at a handler, with the header of its response. It returns false if a handler of the same group
+// is already running.
 func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) bool {
 	j.options = options
 	j.request = r
@@ -43,7 +43,7 @@ func (j *Judge) Enter(options *Options, r *request.Request, header http.Header) 
 	return j.shared.push(j)
 }
 
-// Restart starts the decision anew, before the next handler runs. Another not_found may have decided before this one.
+// Restart discards an earlier decision, before the next handler runs.
 func (j *Judge) Restart() { j.shared.restart() }
 
 // Leave ends the request at the handler, whose next handler has returned.
@@ -63,8 +63,7 @@ func (j *Judge) Body(first []byte, header http.Header) (passes bool) {
 	return j.reason != noReason
 }
 
-// passOuter tells the not_found handlers around this one to pass what this one passes, because the innermost one
-// decides.
+// passOuter tells the not_found handlers around this one to pass what it passes, because the innermost one decides.
 func (j *Judge) passOuter() {
 	if j.reason.IsOwn() {
 		j.shared.record(NoCause, nil, j.reason)
@@ -78,7 +77,8 @@ func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 		// Nothing answered: intercept and vulcain write the status that they recorded, which is 0. Vulcain also writes
 		// a body. The page replaces both.
 		if j.request.IsUnhandled() {
-			return j.hold(Unanswered)
+			j.cause = Unanswered
+			return response.Hold
 		}
 	case http.StatusOK:
 		if j.isEmpty200(header) {
@@ -87,7 +87,8 @@ func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 	case http.StatusNotFound:
 		if j.isBareStatus(header) {
 			j.isBare = true
-			return j.hold(Error)
+			j.cause = Error
+			return response.Hold
 		}
 		j.judge404(header)
 		if j.reason == noReason {
@@ -97,15 +98,10 @@ func (j *Judge) judgeStatus(status int, header http.Header) response.Verdict {
 	return response.Pass
 }
 
-func (j *Judge) hold(cause Cause) response.Verdict {
-	j.cause = cause
-	return response.Hold
-}
-
-// judgeBody judges what follows a status. JSON passes, whatever its media type. One byte decides, because `{` may come
-// alone.
+// judgeBody judges what follows a status. JSON passes, whatever its media type. The first byte decides, because a write
+// may consist of `{` alone.
 func (j *Judge) judgeBody(first []byte, header http.Header) {
-	if j.isBare { // it no longer is, because more follows the status
+	if j.isBare { // no longer, because more than the status follows
 		j.isBare = false
 		j.judge404(header)
 	}
@@ -118,7 +114,7 @@ func (j *Judge) judgeBody(first []byte, header http.Header) {
 	}
 }
 
-// judge404 says by its header why a 404 response passes, or that the page takes its place.
+// judge404 decides by the header whether a 404 response passes, and for which reason, or whether the page replaces it.
 func (j *Judge) judge404(header http.Header) {
 	j.isForProgram = !isForPeople(j.request.Method, header)
 	why := j.reasonToPass(header)
@@ -154,8 +150,9 @@ func (j *Judge) reasonToPass(header http.Header) Reason {
 	return noReason
 }
 
-// bodyDecides reports whether a 404 response may be JSON under another type. A browser gets the page whatever the
-// body is, which may be markup that a client has had reflected.
+// bodyDecides reports whether the first byte of a 404 response decides, because the body may be JSON under another
+// media type. A browser gets the page whatever that byte is, because the body may be markup that a client has had
+// reflected.
 func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 	if j.options.Mode == All {
 		return false
@@ -165,13 +162,13 @@ func (j *Judge) bodyDecides(why Reason, header http.Header) bool {
 	return wouldBeReplaced && isReadable && !j.request.OpensPage()
 }
 
-// pass says why a 404 response passes.
+// pass records why a 404 response passes.
 func (j *Judge) pass(why Reason) {
 	j.cause = NoCause
 	j.reason = why
 }
 
-// Sending implements [response.Rules]. With replace none, no client would get the page.
+// Sending implements [response.Rules]. It adds a Vary if other clients get the page. With replace none, nobody does.
 func (j *Judge) Sending(header http.Header) {
 	if reasons[j.reason].varies && j.options.Mode != None {
 		accept.AddToVary(header, request.VaryByClient)
@@ -189,12 +186,12 @@ func isForPeople(method string, header http.Header) bool {
 	if strings.HasPrefix(mediaType, "application/grpc") {
 		return false // the answer is in the header or the trailers
 	}
-	// A response to HEAD has no body, and a middleware may have set its length. The type says what GET gets.
+	// A response to HEAD has no body, so a middleware may have set the length 0. The type says what GET would get.
 	return header.Get("Content-Length") == "0" && method != http.MethodHead
 }
 
-// ContentType returns the Content-Type of a response. Of several lines, the last counts, as for browsers: reverse_proxy
-// adds the upstream's line to one of the site's.
+// ContentType returns the Content-Type of a response. If there are several lines, the last one counts, as in browsers:
+// reverse_proxy adds the upstream's line to the site's.
 func ContentType(header http.Header) string {
 	lines := header["Content-Type"]
 	if len(lines) == 0 {
@@ -203,8 +200,8 @@ func ContentType(header http.Header) string {
 	return lines[len(lines)-1]
 }
 
-// mediaTypeOf returns the media type of a response. It also ends at white space: browsers show what old PHP labels
-// `text/html charset=UTF-8` as HTML.
+// mediaTypeOf returns the media type of a response. White space ends it, too, because browsers show `text/html
+// charset=UTF-8`, which old PHP sends, as HTML.
 func mediaTypeOf(header http.Header) string {
 	mediaType := strings.TrimSpace(ContentType(header))
 	if end := strings.IndexAny(mediaType, "; \t"); end >= 0 {
@@ -213,8 +210,8 @@ func mediaTypeOf(header http.Header) string {
 	return strings.ToLower(mediaType)
 }
 
-// isEmpty200 reports whether a 200 means that nothing answered: templates and replace-response write one for an empty
-// buffer. A body that follows implies the 200.
+// isEmpty200 reports whether a 200 means that nothing answered: templates and replace-response write a 200 for an empty
+// buffer. If a body follows after all, it implies the 200.
 func (j *Judge) isEmpty200(header http.Header) bool {
 	length := header.Get("Content-Length")
 	return (length == "" || length == "0") && j.request.IsUnhandled()
@@ -236,7 +233,7 @@ func (j *Judge) isBareStatus(header http.Header) bool {
 	return !j.options.keeps(header) || j.options.keeps(j.before)
 }
 
-// Decide says why the page answers the request, once the next handler has returned an error or nil.
+// Decide returns why the page answers the request, or NoCause. It is called once the next handler has returned err.
 func (j *Judge) Decide(err error, hasAnswered bool) Cause {
 	handled := j.request.HandledError
 	switch {
@@ -261,8 +258,8 @@ func (j *Judge) Decide(err error, hasAnswered bool) Cause {
 	}
 }
 
-// RecordPage records that the page is sent, and why. err is what the next handler returned; the page answers it if the
-// cause is an error.
+// RecordPage records that the page is sent, and why. err is what the next handler returned. The page only answers it if
+// the cause is an error.
 func (j *Judge) RecordPage(cause Cause, err error) {
 	if cause != Error {
 		err = nil
@@ -275,8 +272,7 @@ func (j *Judge) VariesByClient(cause Cause) bool {
 	return cause == Response && j.options.Mode != All
 }
 
-// ClaimCount reports whether the caller is the first to count the request in the report. An outer handler then does
-// not.
+// ClaimCount claims the right to count the request in the report. It returns false if an inner handler has claimed it.
 func (j *Judge) ClaimCount() bool { return j.shared.claimCount() }
 
 // Reason returns why a 404 response passes.

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Options are those of a handler.
+// Options are the options of a handler that decide about a response.
 type Options struct {
 	Mode  string                      // which 404 responses are replaced
 	Keep  []caddyhttp.ResponseMatcher // which are never replaced
@@ -26,7 +26,6 @@ const (
 	None     = "none"
 )
 
-// modes are the modes of the option replace.
 var modes = []string{Pages, Browsers, All, None}
 
 // CheckMode refuses an unknown mode.
@@ -37,7 +36,7 @@ func CheckMode(mode string) error {
 	return fmt.Errorf("unknown mode %q; the modes are %s", mode, strings.Join(modes, ", "))
 }
 
-// CheckKeep refuses a matcher of every 404 response, or of none.
+// CheckKeep refuses a matcher that matches every 404 response or none, and one that cannot work.
 func CheckKeep(m caddyhttp.ResponseMatcher) error {
 	const instead = "write one as in header X-Error-Page *"
 	if !(caddyhttp.ResponseMatcher{StatusCode: m.StatusCode}).Match(http.StatusNotFound, nil) {

@@ -5,9 +5,9 @@ type Reason uint8
 
 const (
 	noReason          Reason = iota // it does not pass
-	reasonInner                     // a not_found handler inside this one has decided, and has the reason
+	reasonInner                     // a not_found handler inside this one has decided, and knows the reason
 	reasonKeep                      // the option keep
-	reasonType                      // its media type is a program's
+	reasonType                      // its media type is for programs
 	reasonScript                    // a script asks
 	reasonJSON                      // its body is JSON, whatever its media type
 	reasonNoBrowser                 // replace browsers, and the client opens no page
@@ -15,8 +15,8 @@ const (
 	reasonDryRun                    // dry_run, and nothing else
 )
 
-// reasons are what operators see of each reason, and whether another client would get the page: a cache must not give
-// that client this response.
+// reasons says what operators see of each reason, and whether other clients would get the page. If so, a cache must not
+// give them this response.
 var reasons = [...]struct {
 	name   string
 	varies bool

@@ -24,20 +24,19 @@ const (
 // one value of a request that every handler may add to: the request's context reaches the next handlers alone, and not
 // an error route, and the variables are read without a lock by a dial to an upstream that outlives the response.
 //
-// It has a mutex because some handlers, such as dotvezz/caddy-mirror, run two chains of one request at once, with the
-// same replacer. Adding it to the replacer has no lock, so that is only safe if a not_found handler is around both
-// chains.
+// A mutex guards it, because some handlers, such as dotvezz/caddy-mirror, run two chains of one request at once, with
+// the same replacer. Adding it to the replacer takes no lock, so two chains are only safe inside a not_found handler.
 type shared struct {
 	mu        sync.Mutex
-	innermost *Judge // of the handlers that are running; each has the one around it
+	innermost *Judge // the innermost running handler; its outer is the one around it
 	isDecided bool   // a 404 becomes a page, or passes
 	cause     Cause  // of the page
-	err       error  // that the page answers
+	err       error  // the error that the page answers
 	reason    Reason // why it passes
 	isCounted bool   // a handler has claimed to count the request: it has the option report, or has written a page
 }
 
-// sharedBy returns what the handlers of a request share: of the first one, its own.
+// sharedBy returns what the handlers of a request share. The first handler provides its own.
 func sharedBy(r *request.Request, own *shared) *shared {
 	value, _ := r.Replacer.Get(sharedKey)
 	if s, ok := value.(*shared); ok {
@@ -69,8 +68,7 @@ func (s *shared) placeholder(key string) (any, bool) {
 	return nil, false
 }
 
-// valueAtError returns the value that Caddy gives a placeholder in the error route of an error. It is nil, which shows
-// nothing, if there is no error.
+// valueAtError returns the value that Caddy gives a placeholder in an error route. Without an error, it is nil.
 func valueAtError(key string, err error) any {
 	repl := caddy.NewEmptyReplacer()
 	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, repl)
@@ -95,7 +93,7 @@ func (s *shared) push(j *Judge) bool {
 	return true
 }
 
-// restart starts the decision anew: an error route runs after the chain of the site, in which a handler may have
+// restart discards an earlier decision: an error route runs after the chain of the site, in which a handler may have
 // decided, and one not_found may follow another in a chain.
 func (s *shared) restart() {
 	s.mu.Lock()
@@ -105,7 +103,7 @@ func (s *shared) restart() {
 	s.reason = noReason
 }
 
-// remove removes a handler from those that are running. It need not be the innermost: another chain may run.
+// remove removes a handler from those that are running. It need not be the innermost, because another chain may run.
 func (s *shared) remove(j *Judge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +115,7 @@ func (s *shared) remove(j *Judge) {
 	}
 }
 
-// record records that a 404 becomes the page, for a cause and perhaps an error, or passes for a reason.
+// record records that a 404 becomes the page, for a cause and perhaps an error, or that it passes for a reason.
 func (s *shared) record(cause Cause, err error, why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,14 +18,14 @@ type Asked struct {
 	// target, whatever the method.
 	URI string
 
-	// Scheme and Authority are the origin that the client addressed. The target and URI override them if they have one.
+	// Scheme and Authority are the origin that the client addressed. The target and URI override them if they name one.
 	Scheme, Authority string
 }
 
 // ExpandURI expands the option uri, for Asked.
 func (m *Maker) ExpandURI(placeholders *caddy.Replacer) string { return m.uri.expand(placeholders) }
 
-// URI returns the absolute URL that was asked for, as a page has it. It begins with the base URL, if there is one.
+// URI returns the absolute URL that was asked for, as a page shows it. It begins with the base URL, if there is one.
 // What is valid in it stays as it was sent; the rest is percent-encoded.
 func (m *Maker) URI(asked *Asked, placeholders *caddy.Replacer) string {
 	scheme, authority, target, ok := splitURI(asked.URI)
@@ -49,8 +49,8 @@ func (m *Maker) URI(asked *Asked, placeholders *caddy.Replacer) string {
 	return scheme + separator + authority + target
 }
 
-// splitURI splits an address without its fragment as splitTarget splits a request target. It is an http or https URL
-// with a host or a path, or it is not ok.
+// splitURI splits an address as splitTarget splits a request target, and drops its fragment. It is not ok unless the
+// address is a path, or an http or https URL with a host.
 func splitURI(address string) (scheme, authority, target string, ok bool) {
 	address, _, _ = strings.Cut(address, "#")
 	if strings.HasPrefix(address, "/") {
@@ -60,10 +60,10 @@ func splitURI(address string) (scheme, authority, target string, ok bool) {
 	return scheme, authority, target, ok && uri.IsHTTP(scheme) && uri.ValidAuthority(authority)
 }
 
-// splitTarget splits a request target. In origin-form it has only a path and a query, and in asterisk-form and
-// authority-form nothing. In absolute-form it has a scheme and an authority, without user information; one whose
-// authority is invalid counts as in origin-form, and one like urn:x has no authority. In its path, what precedes an @
-// is taken for user information, as in http:user:password@www.example.com.
+// splitTarget splits a request target. An origin-form consists of a path and a query only, an asterisk-form or an
+// authority-form of nothing, and an absolute-form also of a scheme and an authority, without user information. If that
+// authority is invalid, the target counts as an origin-form. A target like urn:x has no authority; what precedes an @
+// in its path is taken for user information, as in http:user:password@www.example.com.
 func splitTarget(method, target string) (scheme, authority, rest string) {
 	switch {
 	case strings.HasPrefix(target, "/"):

@@ -14,7 +14,7 @@ import (
 
 // text is the value of an option.
 type text struct {
-	value           string // clean, if it has no placeholders
+	value           string // clean, unless it has placeholders
 	hasPlaceholders bool
 	clean           func(string) string // cleans the expanded value
 }
@@ -26,8 +26,7 @@ func newText(value string, clean func(string) string) text {
 	return text{value: clean(value)}
 }
 
-// expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded
-// again.
+// expand returns the text for a request. Unknown placeholders stay, and expanded ones are not expanded again.
 func (t text) expand(placeholders *caddy.Replacer) string {
 	if !t.hasPlaceholders {
 		return t.value
@@ -35,11 +34,11 @@ func (t text) expand(placeholders *caddy.Replacer) string {
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))
 }
 
-// placeholderOfBody matches those of the body of a request.
+// placeholderOfBody matches a placeholder of the body of a request.
 var placeholderOfBody = regexp.MustCompile(`\{http\.request\.body(_base64)?\}`)
 
-// CheckNoBody refuses a value that shows the body of a request. Caddy reads it when the page is made, while an
-// upstream's transport may still read it.
+// CheckNoBody refuses a value that shows the body of a request. Caddy would read the body when the page is made, while
+// an upstream's transport may still read it.
 func CheckNoBody(value string) error {
 	if name := placeholderOfBody.FindString(value); name != "" {
 		return fmt.Errorf("%q has %s, which may still be on its way to an upstream when the page is made; leave it out",
@@ -48,10 +47,10 @@ func CheckNoBody(value string) error {
 	return nil
 }
 
-// placeholderOfError matches those of the error that a page answers.
+// placeholderOfError matches a placeholder of the error that a page answers.
 var placeholderOfError = regexp.MustCompile(`\{http\.error[.}]`)
 
-// CheckNoError refuses a value that would show an error, which only the texts of a page can.
+// CheckNoError refuses a value that would show an error, which only the texts of a page can show.
 func CheckNoError(value string) error {
 	if placeholderOfError.MatchString(value) {
 		return fmt.Errorf("%q has a placeholder of an error, which is for the message, the footer or a template; "+
@@ -60,7 +59,8 @@ func CheckNoError(value string) error {
 	return nil
 }
 
-// Each option has a check of its value, where braces are plain characters, and a cleaning of its expanded value.
+// The checks refuse a bad value of an option, in which braces are plain characters. The cleaning functions make an
+// expanded value safe.
 
 // CheckContextPath refuses a context path without a leading slash, or with bytes that a path cannot have.
 func CheckContextPath(s string) error {
@@ -77,7 +77,7 @@ func errBytes(s, encoded string) error {
 	return fmt.Errorf("%q has characters that are not allowed there; percent-encode them, as in %q", s, encoded)
 }
 
-// cleanContextPath makes any text a context path, without a trailing slash.
+// cleanContextPath turns any text into a context path, without a trailing slash.
 func cleanContextPath(s string) string {
 	s = uri.EncodePath(strings.TrimRight(s, "/"))
 	if s != "" && s[0] != '/' {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-notfound/notfound/internal/uri"
 )
 
-// Options are as in Handler. A value that the option's check would refuse is made safe.
+// Options are the options of Handler that the page shows. A value that the option's check would refuse is made safe.
 type Options struct {
 	Message     string
 	ContextPath string
@@ -25,7 +25,7 @@ type Options struct {
 // Page is a page for one request.
 //
 // The fields are clean, whatever a client sent: Heading, Message and Footer are one line of valid UTF-8 without control
-// characters, and URI has no bytes but those of a URI.
+// characters, and URI contains only bytes that a URI may contain.
 type Page struct {
 	Heading string
 	URI     string
@@ -51,17 +51,13 @@ func NewMaker(o Options) *Maker {
 		footer:        newText(o.Footer, CleanLine),
 		defaultFooter: o.DefaultFooter,
 	}
-	switch {
-	case m.message.hasPlaceholders || m.contextPath.hasPlaceholders: // it depends on the request
-	case o.Message == "" && o.ContextPath == "":
-		m.headingOfGET = headingAtRoot // the makers of many sites share it
-	default:
+	if !m.message.hasPlaceholders && !m.contextPath.hasPlaceholders {
 		m.headingOfGET = m.heading(http.MethodGet, nil)
 	}
 	return m
 }
 
-// tokenBytes are those of a method (RFC 9110, section 5.6.2).
+// tokenBytes are the bytes that a method may contain (RFC 9110, section 5.6.2).
 var tokenBytes = uri.BytesOf(uri.Letters + uri.Digits + "!#$%&'*+-.^_`|~")
 
 var headingStart = fmt.Sprintf("HTTP ERROR %d ", http.StatusNotFound)
@@ -72,7 +68,7 @@ var headingAtRoot = new(Maker).heading(http.MethodGet, nil)
 // heading returns the heading for a method, with the message. The heading of most requests is precomputed.
 func (m *Maker) heading(method string, placeholders *caddy.Replacer) string {
 	if method == http.MethodHead {
-		method = http.MethodGet // HEAD has the header of what GET would get (RFC 9110, section 9.3.2)
+		method = http.MethodGet // HEAD gets the header that GET would get (RFC 9110, section 9.3.2)
 	}
 	if method == http.MethodGet && m.headingOfGET != "" {
 		return m.headingOfGET
@@ -80,7 +76,7 @@ func (m *Maker) heading(method string, placeholders *caddy.Replacer) string {
 	if message := m.message.expand(placeholders); message != "" {
 		return headingStart + message
 	}
-	// missing.html for every unknown address: the message speaks for the application
+	// always missing.html, which stands for any missing page of the application
 	missing := m.contextPath.expand(placeholders) + "/missing.html"
 	return headingStart + "No endpoint " + uri.Encode(method, &tokenBytes) + " " + missing + "."
 }

@@ -22,7 +22,7 @@ func init() {
 //	GET    /not_found/report.txt?link=own&limit=10
 //
 // GET returns the report as JSON. DELETE returns the same and starts over, in one step. The text is for a terminal, as
-// curl prints it, and has the addresses that the query chooses, see [Filter].
+// curl prints it, and lists the addresses that the query chooses, see [Filter].
 type adminReport struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -81,7 +81,7 @@ func serveReport(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // or a table full of & would take six times the room; a URI has no <
+	e.SetEscapeHTML(false) // otherwise, a table full of & would take six times the room; a URI has no <
 	return e.Encode(s)
 }
 

@@ -15,14 +15,13 @@ const (
 	maxLink  = 240  // bytes
 )
 
-// Miss is a request for a missing address. Host and Path are as on the page; what Path has of a query and a fragment
-// is not kept.
+// Miss is a request for a missing address. Host and Path are as on the page. The query and the fragment are not kept.
 type Miss struct {
 	Host, Path string
 	Referer    string // as the client sent it, if it is a link, see linkOf; else empty
 	Link       Link
 	Outcome    Outcome
-	OpensPage  bool // a browser asks for a page, or a client that names HTML
+	OpensPage  bool // a browser opens a page, or another client asks for HTML by name
 }
 
 // Counter counts which addresses are missed most. Each kind of link has a table of its own, so that no flood of one
@@ -30,7 +29,7 @@ type Miss struct {
 //
 // The zero value is ready. All methods may be called at the same time.
 type Counter struct {
-	room int // for how many addresses of each kind, if not for capacity: tests do with less
+	room int // how many addresses of each kind fit, if not capacity: tests set less
 
 	mu     sync.Mutex
 	since  time.Time // zero: it has not begun
@@ -66,7 +65,7 @@ func (c *Counter) Snapshot() (Report, bool) { return c.read(false) }
 func (c *Counter) Take() (Report, bool) { return c.read(true) }
 
 func (c *Counter) read(startOver bool) (Report, bool) {
-	c.mu.Lock() // and do no more than copy, while requests wait
+	c.mu.Lock() // only to copy, because requests wait
 	tables, since := c.tables, c.since
 	if startOver && !since.IsZero() {
 		c.tables, c.since = [NumLinks]table{}, time.Now()
@@ -92,20 +91,20 @@ func (c *Counter) read(startOver bool) (Report, bool) {
 		return cmp.Or(
 			cmp.Compare(a.Link, b.Link),
 			cmp.Compare(b.Count, a.Count),
-			b.Last.Compare(a.Last), // of equally frequent ones, the last one first
+			b.Last.Compare(a.Last), // of equally frequent ones, the one that was missed last
 		)
 	})
 	return r, !since.IsZero()
 }
 
 // table counts the addresses of one kind of link, with the Space-Saving algorithm (Metwally, Agrawal, El Abbadi:
-// Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005). It has a fixed number of slots. A new
-// address takes over a slot with the lowest count, which it may have in excess. So memory is bounded, and an address
-// in more than 1/len(slots) of the requests is always there, whatever flood of others there is.
+// Efficient Computation of Frequent and Top-k Elements in Data Streams, 2005). The number of slots is fixed. A new
+// address takes over a slot with the lowest count, by which its own count may then be too high. So memory is bounded,
+// and an address that gets more than 1/len(slots) of the requests is always there, however many others there are.
 type table struct {
 	index  map[string]int // of slots, by key
 	slots  []slot
-	counts []uint64 // of slots: by themselves, they are searched fast
+	counts []uint64 // of slots, in a slice of their own, which is fast to search
 	Total           // of all requests, but for the floor
 
 	// No count is less than floor. Counts only rise, so no slot before next has the floor any more.
@@ -113,7 +112,7 @@ type table struct {
 	next  int
 }
 
-// slot has what was counted for an address since it took over this slot.
+// slot is what was counted for an address since it took over this slot.
 type slot struct {
 	key         string // the host, a space and the path
 	overcount   uint64 // by how much the count may be too high
@@ -147,7 +146,7 @@ func (t *table) add(m *Miss, key, link []byte, now int64, room int) {
 }
 
 // admit makes room for a new address, and returns the index of its slot. Once the table is full, the address begins
-// with the lowest count, and may have had any part of it.
+// with the lowest count, any part of which may be its own.
 func (t *table) admit(key string, now int64, room int) (i int) {
 	if t.index == nil {
 		t.index = make(map[string]int, room)
@@ -178,7 +177,7 @@ func (t *table) lowest() int {
 	return i
 }
 
-// addTo adds what the table has to a report.
+// addTo adds the addresses of the table to a report.
 func (t *table) addTo(r *Report, link Link) {
 	if len(t.counts) == r.Capacity {
 		t.Floor = slices.Min(t.counts)

@@ -18,10 +18,10 @@ type Filter struct {
 	Host    string // only addresses of this host, with its port unless that is a default one; empty: any
 }
 
-// filterNames are the names of its fields in a query.
+// filterNames are the names of a filter's fields in a query.
 var filterNames = []string{"limit", "link", "outcome", "host"}
 
-// parseFilter returns the filter of a query. It refuses what chooses nothing, and what would be left out.
+// parseFilter returns the filter of a query. It refuses a query that would choose nothing, or would be ignored in part.
 func parseFilter(rawQuery string) (f Filter, err error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {

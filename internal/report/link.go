@@ -29,18 +29,21 @@ func NewMiss(address, authority, method, referer string) Miss {
 	return m
 }
 
-// isOfLink reports whether a link or a form may send a request with the method. WebDAV clients send a Referer with
-// theirs.
+// isOfLink reports whether a link or a form may use the method. WebDAV clients send a Referer with other methods.
 func isOfLink(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodPost
 }
 
 // linkOf returns the kind of link of a Referer. The host and the target, a path with its query, are those of the
-// missing address as they are on the page; addressed is the host that the client addressed. A Referer with either
-// host is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may have changed that. A
-// Referer with the target itself is no link, whatever its host: scanners send it, and programs that follow a redirect,
-// as to www. But the root of another host is a link, because browsers send no more of the address of another site. A
-// Referer that is not an http or https URL with a host is no link. Anybody can forge a Referer.
+// missing address as they are on the page; addressed is the host that the client addressed. Anybody can forge a
+// Referer.
+//
+//   - A Referer is no link if it is not an http or https URL with a host.
+//   - With the target itself, it is no link, whatever its host: scanners send it, and so do programs that follow a
+//     redirect, as to www. But the root of another host is a link, because browsers send no more of another site's
+//     address.
+//   - With either host, it is an own link. Ports 80 and 443 count as none, whatever the scheme: a proxy in front may
+//     have changed that.
 func linkOf(referer, host, target, addressed string) Link {
 	_, from, path, ok := splitReferer(referer)
 	isOwn := sameHost(from, host) || sameHost(from, addressed)
@@ -123,7 +126,7 @@ func appendKey(b []byte, host, path string) []byte {
 	}
 	b = append(b, ' ')
 	path = uri.CutEncoded(withoutQuery(path), maxKey-len(b))
-	encoded := 0 // how many digits are still to come of a byte
+	encoded := 0 // how many bytes of a %XX are still to come
 	for _, c := range []byte(path) {
 		if c == '%' {
 			encoded = 3

@@ -16,7 +16,7 @@ var pages = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help:      "Number of 404 pages written, by cause and by the kind of link that led to the address.",
 }, []string{"cause", "link"})
 
-// pagesBy has the outcomes that are the cause of a page: those before OutcomePassed.
+// pagesBy holds the counters by outcome and link. The causes of a page are the outcomes before OutcomePassed.
 var pagesBy = func() (counters [OutcomePassed][NumLinks]prometheus.Counter) {
 	for cause := range OutcomePassed {
 		for link := range NumLinks {
@@ -26,7 +26,7 @@ var pagesBy = func() (counters [OutcomePassed][NumLinks]prometheus.Counter) {
 	return counters
 }()
 
-// Register has a config's metrics show caddy_not_found_pages_total.
+// Register adds caddy_not_found_pages_total to the metrics of a config.
 func Register(registry *prometheus.Registry) error {
 	err := registry.Register(pages)
 	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

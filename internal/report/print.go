@@ -21,13 +21,12 @@ var headings = [NumLinks][2]string{
 		"perhaps on the page that is named. Some may be in use, such as a wiki's forms for missing pages."},
 }
 
-// WriteText writes the addresses that a filter chooses for a terminal: a section for each kind of link, with two
-// lines for each address.
+// WriteText writes the addresses that a filter chooses: a section for each kind of link, two lines for each address.
 func (r *Report) WriteText(w io.Writer, f Filter) error {
 	var b bytes.Buffer
 	inAll := ""
 	if f != (Filter{Limit: f.Limit}) {
-		inAll = " in all" // not of what the filter chooses
+		inAll = " in all" // the count is not that of the chosen addresses
 	}
 	count := uint64(0)
 	for _, t := range r.Links {
@@ -92,13 +91,13 @@ func (r *Report) writeSection(b *bytes.Buffer, f Filter, link Link) {
 	}
 }
 
-// encodedBytes matches bytes that are not of ASCII.
+// encodedBytes matches percent-encoded bytes outside ASCII.
 var encodedBytes = regexp.MustCompile("(%[89A-Fa-f][0-9A-Fa-f])+")
 
 // invisible are the tables of letters and marks that nobody sees.
 var invisible = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
 
-// readable returns an address with the letters, marks and digits of every script as such. Everything else stays
+// readable returns an address in which the letters, marks and digits of every script are decoded. Everything else stays
 // encoded: it could act on a terminal, change the direction of a text, be invisible, or be no character at all.
 func readable(address string) string {
 	return encodedBytes.ReplaceAllStringFunc(address, func(encoded string) string {

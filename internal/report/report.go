@@ -1,6 +1,6 @@
-// Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts a
-// [Miss] at a time, in memory that is bounded whatever clients send. A [Report] is what it has counted, as JSON or as
-// text for a terminal, for which a [Filter] chooses addresses.
+// Package report counts which addresses clients miss, and by which kind of link they came. A [Counter] counts each
+// [Miss], in memory that is bounded whatever clients send. A [Report] says what was counted, as JSON, or as text for a
+// terminal, for which a [Filter] chooses addresses.
 package report
 
 import (
@@ -61,10 +61,10 @@ type Report struct {
 	Addresses []Address      `json:"addresses"`
 }
 
-// Total has the requests of one kind of link, even those for addresses that are no longer there.
+// Total counts the requests of one kind of link, even those for addresses that are no longer there.
 type Total struct {
 	Count    uint64   `json:"count"`
-	Floor    uint64   `json:"floor"` // how often an address may have been missed that there was no room for
+	Floor    uint64   `json:"floor"` // how often an address may have been missed for which there was no room
 	Outcomes Outcomes `json:"outcomes"`
 	Browsers uint64   `json:"browsers"` // how many of the requests opened a page
 }
@@ -96,7 +96,7 @@ func (o Outcomes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(counts)
 }
 
-// countOf returns the count of the outcome that people read as name.
+// countOf returns the count of the outcome with a name.
 func (o Outcomes) countOf(name string) uint64 {
 	i := slices.Index(outcomeNames[:], name)
 	return o[i]

@@ -20,17 +20,13 @@ type content struct {
 	text []byte
 	file *os.File // nil: it is the text
 
-	buffer *bytes.Buffer // that the text is in; nil: the text is shared
+	buffer *bytes.Buffer // holds the text; nil: the text is shared
 }
 
-// contentOfText returns the content of a text that pages share.
-func contentOfText(text []byte) content { return content{size: int64(len(text)), text: text} }
-
-// maxBuffered is the size of a file, in bytes, up to which it is sent in one write with its header. A longer one is not
-// copied to memory.
+// maxBuffered is the size, in bytes, up to which a file is sent in one write with its header. A longer one is streamed.
 const maxBuffered = 64 << 10
 
-// contentOfFile returns the content of an open file. It closes the file, unless a long one is the content.
+// contentOfFile returns the content of an open file. It closes the file, unless the file is long, and is the content.
 func contentOfFile(f *os.File, size int64) (content, error) {
 	if size > maxBuffered {
 		return content{size: size, file: f}, nil
@@ -48,7 +44,7 @@ func contentOfFile(f *os.File, size int64) (content, error) {
 	return buffered(b), nil
 }
 
-// contentOfSidecar returns the content of a sidecar, if it counts and can be read.
+// contentOfSidecar returns the content of a sidecar, if it can be used.
 func contentOfSidecar(opened *userfile.Opened, suffix string) (content, error) {
 	f, info, err := opened.OpenSidecar(suffix)
 	if err != nil {
@@ -57,7 +53,7 @@ func contentOfSidecar(opened *userfile.Opened, suffix string) (content, error) {
 	return contentOfFile(f, info.Size())
 }
 
-// buffers are reused: the built-in HTML page is longer than everything else that a request allocates.
+// buffers are reused: the built-in HTML page takes more memory than everything else that a request allocates.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func newBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }

@@ -38,9 +38,9 @@ type escaper func(b *bytes.Buffer, s string)
 // part is a literal and the name of the field of [page.Page] after it. The last one has none.
 type part struct{ literal, field string }
 
-// sourceOfHTML has a line of script. In an application that loads addresses without the server, a visitor who reloads
-// at a missing address gets the page. The application's entries of the history are then the page's, and Back would
-// change the address alone. The script is in the head, because some routers take over the body of a page that they
+// sourceOfHTML contains a line of script, for applications that load addresses without the server. A visitor who
+// reloads at a missing address gets the page, which then owns the application's history entries. Without the script,
+// Back would only change the address. The script is in the head, because some routers use the body of a page that they
 // fetch.
 //
 //go:embed page.html
@@ -72,7 +72,7 @@ MESSAGE: {{.Message}}
 		`<message>{{.Message}}</message><footer>{{.Footer}}</footer></error>` + "\n"
 )
 
-// formats are the kinds of representations, in the order of preference if none has files of the user's.
+// formats are the kinds of representations, in the order of preference that applies if the user has no files.
 var formats = []*format{
 	{
 		name:        "text",
@@ -88,7 +88,7 @@ var formats = []*format{
 		source:      sourceOfHTML,
 		policy: "default-src 'none'; img-src 'self'; style-src " + hashOf("style", sourceOfHTML) +
 			"; script-src " + hashOf("script", sourceOfHTML) +
-			"; base-uri 'none'; form-action 'none'", // an image of the site's: its icon
+			"; base-uri 'none'; form-action 'none'", // the image is the site's icon
 		escape: escapeMarkup, // the built-in page; html/template escapes by itself
 	},
 	{
@@ -136,7 +136,7 @@ func init() {
 	}
 }
 
-// FormatNames returns the names of the representations, in the order of preference if none has files of the user's.
+// FormatNames returns the names of the representations, in the order of preference without files of the user.
 func FormatNames() (names []string) {
 	for _, f := range formats {
 		names = append(names, f.name)
@@ -172,8 +172,7 @@ func orderOf(names []string) *order {
 	return known.(*order)
 }
 
-// ownFirst returns the names of all formats in the default order of preference: those that have files of the user's,
-// and then the others.
+// ownFirst returns the names of all formats: those that have files of the user, then the others, as preferred.
 func ownFirst(rows map[string][]string) []string {
 	var own, others []string
 	for _, name := range FormatNames() {
@@ -287,8 +286,7 @@ var markdownEscaper = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// escapeMarkdown escapes a text that may begin a line. What marks an item of a list there becomes a character
-// reference.
+// escapeMarkdown escapes a text that may begin a line. What would begin a list item becomes a character reference.
 func escapeMarkdown(b *bytes.Buffer, s string) {
 	if s != "" && marksItem(s) {
 		b.WriteString("&#" + strconv.Itoa(int(s[0])) + ";")
@@ -305,8 +303,9 @@ func marksItem(s string) bool {
 	return afterNumber != s && strings.IndexAny(afterNumber, ".)") == 0
 }
 
-// writeAutolink writes an address as <address>, if CommonMark allows it (section 6.5). One that is not of the web could
-// be a script. What looks like a character reference is one to some renderers, and not to others.
+// writeAutolink writes an address as <address>, if CommonMark allows it (section 6.5). An address that is neither http
+// nor https could be a script, and renderers disagree about what looks like a character reference. Such addresses are
+// escaped.
 func writeAutolink(b *bytes.Buffer, address string) {
 	scheme, _, _, ok := uri.Split(address)
 	isReference := strings.Contains(address, "&") && strings.Contains(address, ";")

@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-notfound/notfound/internal/request"
 )
 
-// Representation is a page as it is sent. It is kept small, or the stack of each HTTP/2 stream would have to grow: that
-// once took 14 % of the CPU time of an HTML page.
+// Representation is a page as it is sent. It is kept small; otherwise, the stack of each HTTP/2 stream has to grow,
+// which once took 14 % of the CPU time of an HTML page.
 type Representation struct {
 	format         *format
 	encoding       string // empty: none
@@ -21,10 +21,10 @@ type Representation struct {
 	variesByClient bool // other clients get the response that it replaces
 	mayBeEncoded   bool // for this client or for another
 	isBuiltIn      bool // it may need a policy
-	hasPolicy      bool // the header has it, and none of the site's
+	hasPolicy      bool // the header contains it, and none of the site's
 
 	// A browser asks for a stylesheet. With nosniff, Chromium would hide the status of the page from its console, and from
-	// what drives it.
+	// tools that drive the browser.
 	isForStyle bool
 }
 
@@ -45,7 +45,7 @@ func (r *Representation) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Free releases what the content is in.
+// Free releases the buffer or closes the file of the content.
 func (r *Representation) Free() {
 	if r.content.buffer != nil {
 		freeBuffer(r.content.buffer)
@@ -55,8 +55,8 @@ func (r *Representation) Free() {
 	}
 }
 
-// isSites reports whether a field is the site's, and not the application's: where the page replaces a response, it gets
-// the value from before the response. The others are policies of the application's page, and what it loads.
+// isSites reports whether a field belongs to the site: if the page replaces a response, the field gets back its value
+// from before the response. What the application has set is a policy for its own page, or names what that page loads.
 func isSites(field string) bool {
 	switch http.CanonicalHeaderKey(field) {
 	case "Content-Language", policyField, "Content-Security-Policy-Report-Only", "Link", "Server",
@@ -69,11 +69,11 @@ func isSites(field string) bool {
 
 const policyField = "Content-Security-Policy"
 
-// SiteHeader has the fields of the site, each as one line.
+// SiteHeader holds the fields of the site, each as one line.
 type SiteHeader struct {
 	server string
 	others []siteField
-	inline [1]siteField // what others begins in, without an allocation: few sites have more
+	inline [1]siteField // where others begins, without an allocation: few sites have more
 }
 
 type siteField struct{ name, line string }
@@ -93,7 +93,7 @@ func (s *SiteHeader) Read(header http.Header) {
 	}
 }
 
-// restore restores the site's fields. A response without Server gets none: a handler has taken it away.
+// restore restores the site's fields. If the response has no Server, a handler has removed it, and it stays away.
 func (s *SiteHeader) restore(header http.Header) {
 	for field := range header {
 		if isSites(field) && field != "Server" {
@@ -110,8 +110,8 @@ func (s *SiteHeader) restore(header http.Header) {
 	}
 }
 
-// SetHeader sets the header of a response to that of the page, without the fields of another body. The site's fields
-// are restored from site, if that is not nil. A Content-Security-Policy of the site's overrides the page's.
+// SetHeader turns the header of a response into that of the page. It deletes the fields of another body, and restores
+// the site's fields from site, unless site is nil. A Content-Security-Policy of the site overrides the page's.
 func (r *Representation) SetHeader(header http.Header, site *SiteHeader) {
 	for field := range header {
 		if isOfAnotherBody(field) {
@@ -165,47 +165,41 @@ func (r *Representation) vary() string {
 	return vary
 }
 
-// HidePolicy takes the page's own policy out of a header, before operations that are meant for policies of the site's.
-// SetHeader sets it again, if they have set none. The field stays without a value, so that a default of the site's,
-// which is not for a response that has a policy, does not take the place of the page's.
+// HidePolicy removes the page's own policy from a header, before operations that are meant for the site's. SetHeader
+// sets it again if they have set none. The field stays, without a value, so that the site's default for responses
+// without a policy does not replace the page's.
 func (r *Representation) HidePolicy(header http.Header) {
 	if r.hasPolicy {
 		header[policyField] = []string{}
 	}
 }
 
-// isOfAnotherBody reports whether a header field is about another body than the page, whoever set it: a handler that
-// failed, a response that was replaced, or the site. Servers of today send these:
-//
-//   - metadata and digests (RFC 9110, section 8; RFC 9530), most with a name in Content-, and others that say which
-//     variant the body is, its date, or the version of its format
-//   - signatures, which cover the old digest (RFC 9421)
-//   - freshness (RFC 9111, section 5), also for one kind of cache, which ignores Cache-Control (RFC 9213, section 2.2),
-//     and fields that let a client use the body for other requests (RFC 9842; No-Vary-Search)
-//   - framing and forwarding in pieces (RFC 9112; Incremental)
-//   - the outcome of the request, for a FastCGI server, Rack's routers and clients
-//   - fields that act on the body: X-Accel- (nginx), X-Sendfile (Apache, lighttpd) and X-LiteSpeed-Location make a
-//     server in front send a file, browsers follow Refresh and SourceMap, and gRPC clients read messages after a
-//     Grpc-Status
+// isOfAnotherBody reports whether a header field describes another body than the page, whoever set it: a handler that
+// failed, a response that was replaced, or the site. The fields are those that servers of today send.
 func isOfAnotherBody(field string) bool {
 	if isSites(field) { // also if it begins with Content-
 		return false
 	}
 	switch field = http.CanonicalHeaderKey(field); field {
-	case "Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
+	case
+		// metadata and digests (RFC 9110, section 8; RFC 9530), with the variant, the date and the version of the format
+		"Digest", "Repr-Digest", "Unencoded-Digest", "Etag", "Last-Modified", "Accept-Ranges", "Memento-Datetime",
 		"Alternates", "Tcn", "Mime-Version", "Odata-Version", "X-Inertia", "Preference-Applied",
-		"Signature", "Signature-Input",
+		"Signature", "Signature-Input", // of the old digest (RFC 9421)
+		// freshness (RFC 9111, section 5), and use for other requests (RFC 9842)
 		"Cache-Control", "Expires", "Pragma", "Age", "Warning", "Surrogate-Control", "Edge-Control",
 		"Use-As-Dictionary", "No-Vary-Search",
-		"Trailer", "Transfer-Encoding", "Incremental",
-		"Status", "X-Cascade", "Retry-After",
+		"Trailer", "Transfer-Encoding", "Incremental", // framing, and forwarding in pieces (RFC 9112)
+		"Status", "X-Cascade", "Retry-After", // the outcome, for a FastCGI server, Rack's routers and clients
+		// what makes a browser load something, or a server in front send a file
 		"Refresh", "Sourcemap", "X-Sourcemap", "X-Lighttpd-Send-File", "X-Litespeed-Location", "X-Reproxy-Url":
 		return true
 	}
+	// nginx's X-Accel-Redirect and Apache's X-Sendfile send a file; gRPC clients read messages after a Grpc-Status
 	for _, prefix := range []string{"Content-", "X-Accel-", "X-Sendfile", "Grpc-", http.TrailerPrefix} {
 		if strings.HasPrefix(field, prefix) {
 			return true
 		}
 	}
-	return strings.HasSuffix(field, "-Cache-Control")
+	return strings.HasSuffix(field, "-Cache-Control") // for one kind of cache (RFC 9213, section 2.2)
 }

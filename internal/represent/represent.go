@@ -1,6 +1,6 @@
 // Package represent renders the 404 page in the representations of docs/representations.md. A representation is built
-// in, or a user's file, which package userfile opens: a kept one is the page or a template of it, and a site's own one
-// is sent as it is.
+// in, or comes from a user's file, which package userfile opens. A kept file is the page or a template of it; a site's
+// own file is sent as it is.
 //
 // A call goes down these files: represent.go chooses a representation; header.go sets its header; template.go renders a
 // kept file; content.go holds the body; format.go defines the formats and their built-in pages; valid.go checks the
@@ -108,7 +108,7 @@ type row struct {
 }
 
 // New returns the representations of a handler's pages, whose options have been checked. It reads the kept files. A
-// mistake in one is logged, and stops no site: another page is sent until the file can be used. New fails if a
+// mistake in one is logged, but the config loads: another page is sent until the file can be used. New fails if a
 // placeholder of the environment or the system in a path is not set.
 func New(o Options) (*Formats, error) {
 	preferred, builtIn := o.Formats, o.Formats
@@ -233,8 +233,8 @@ func (all *Formats) useFile(f *userfile.File, r *Representation, in *Input) bool
 	return true
 }
 
-// contentOfSites returns the content of a site's own file, or that of its first sidecar that the client accepts and
-// that counts, with its encoding. A sidecar that does not count is no mistake.
+// contentOfSites returns the content of a site's own file, with its encoding: that of the first sidecar that the client
+// accepts and that can be used, otherwise that of the file itself. A sidecar that cannot be used is no mistake.
 func (all *Formats) contentOfSites(opened *userfile.Opened, acceptEncoding string) (content, string, error) {
 	for _, encoding := range all.acceptedEncodings(acceptEncoding) {
 		suffix := all.suffixes[slices.Index(all.encodings, encoding)]
@@ -251,7 +251,7 @@ func (all *Formats) contentOfSites(opened *userfile.Opened, acceptEncoding strin
 	return c, "", err
 }
 
-// acceptedEncodings returns those of the sidecars that a client accepts, the preferred one first, as file_server does.
+// acceptedEncodings returns the encodings of sidecars that a client accepts, in the order of file_server.
 func (all *Formats) acceptedEncodings(acceptEncoding string) (accepted []string) {
 	if len(all.encodings) == 0 {
 		return nil

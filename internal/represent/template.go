@@ -36,7 +36,7 @@ type Trial struct {
 	FullName func(name string) string
 }
 
-// ofKeptFiles says what makes a page of a kept file.
+// ofKeptFiles returns how the kept files of a format become pages.
 func ofKeptFiles(f *format, t Trial) userfile.Format {
 	return userfile.Format{
 		Name: f.name,
@@ -85,8 +85,8 @@ func parse(f *format, name string, text []byte, t *Trial) (*userPage, error) {
 // placeholderNames matches the name of a placeholder in an action.
 var placeholderNames = regexp.MustCompile("\\.Placeholder\\s+[\"`]\\{?([^\"`}]+)")
 
-// checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which nothing else knows, and the body of a
-// request.
+// checkPlaceholders refuses the Caddyfile's shorthands of placeholders, which only a Caddyfile expands, and the body of
+// a request.
 func (t *Trial) checkPlaceholders(source string, known *caddy.Replacer) error {
 	for _, found := range placeholderNames.FindAllStringSubmatch(source, -1) {
 		name := found[1]
@@ -103,7 +103,7 @@ func (t *Trial) checkPlaceholders(source string, known *caddy.Replacer) error {
 	return nil
 }
 
-// explain adds to an error of a template what most often leads to one: braces of a script or another template language.
+// explain adds to an error of a template what most often causes it: braces of a script or of another template language.
 func explain(err error) error {
 	return fmt.Errorf(`%w; plain braces are {{"{{"}}, and in a script { {; a file without {{ is sent as it is`, err)
 }
@@ -116,10 +116,11 @@ func (p *userPage) try(f *format, d *data) error {
 	return f.validate(body.Bytes())
 }
 
-// content returns a page. What a template makes is validated, because it can also cut and compare what a client sends.
+// content returns a page. The output of a template is validated each time, because it depends on what a client sends.
 func (p *userPage) content(f *format, in *Input) (content, error) {
 	if p.literal != nil {
-		return contentOfText(p.literal), nil
+		size := int64(len(p.literal))
+		return content{size: size, text: p.literal}, nil
 	}
 	b := newBuffer()
 	err := p.execute(b, f, &data{Page: in.Page, placeholders: in.Placeholders})
@@ -141,19 +142,18 @@ func (p *userPage) execute(body *bytes.Buffer, f *format, d *data) error {
 	return p.template.Execute(body, d)
 }
 
-// data is a page as a template has it.
+// data is what a template is executed with.
 type data struct {
 	page.Page
 	placeholders *caddy.Replacer
-	escaping     *format // that the texts have; nil: none
+	escaping     *format // that the texts are escaped for; nil: they are not
 	isHostile    bool    // the values of placeholders would break a format
 }
 
-// Placeholder returns the value of one of Caddy's placeholders. An unknown one is empty. Braces around the name are
-// dropped.
+// Placeholder returns the value of one of Caddy's placeholders, in braces or not. An unknown one is empty.
 func (d *data) Placeholder(name string) string {
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
-	if strings.HasPrefix(name, "http.request.body") { // put together by the template, so the check has not seen it
+	if strings.HasPrefix(name, "http.request.body") { // checkPlaceholders misses a name that the template puts together
 		return ""
 	}
 	value, _ := d.placeholders.GetString(name)
@@ -178,7 +178,7 @@ func (d *data) escapedFor(f *format) *data {
 }
 
 // hostile returns the data with texts that would break a format if they were not escaped. None is shorter than before,
-// so that what a template takes of it is there.
+// so that a template that takes a part of one still can.
 func (d *data) hostile() *data {
 	hostile := d.with(surround, surround)
 	hostile.isHostile = true

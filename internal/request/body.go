@@ -9,25 +9,23 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// maxDiscarded is how many bytes of a request's body net/http discards before a response, and one to find that more
-// follow.
+// maxDiscarded is how many bytes of a request's body net/http discards before a response, and one more, which shows
+// whether the body goes on.
 const maxDiscarded = 256<<10 + 1
 
-// EndBody ends the body of a request before the page is sent. If the body does not end, its connection ends with the
-// page, or what the client sends next would be taken for another request:
+// EndBody ends the body of a request before the page is sent. If the body does not end, its connection is closed after
+// the page; otherwise, what the client sends next would be taken for another request. What is read depends on the
+// request:
 //
-//   - By default, as much is discarded as net/http discards before a response. net/http cannot do so itself, because it
-//     looks at Caddy's reader, and has no deadline once a page exceeds its buffer. Caddy's reader has deadlines.
-//   - Of a proxied request, nothing is discarded: the transport may still read, and the upstream would miss a part.
-//   - If the client holds its body back, nothing is read, which would ask for the body (RFC 9110, section 10.1.1).
-//   - If Caddy has no reader, because its timeout is off, net/http looks at its own, and is left to it. But in full
-//     duplex, net/http looks at no body before a response, so the connection always ends.
-//   - Over HTTP/2, net/http does all of this. Over HTTP/3, a browser may never get the page unless as much is
-//     discarded. The connection stays, because it has other streams.
-//
-// A read of no bytes tells whether the body is at its end: Caddy's reader keeps its last error (IdleTimeoutReader.Read,
-// caddyserver/caddy#8103), and has locks. Such a read waits for one of the transport's and, within a chunked body, for
-// the next chunk: at most as long as Caddy's timeouts allow.
+//   - In general, up to maxDiscarded bytes are discarded. net/http cannot do this itself, because it does not know
+//     Caddy's reader, and it sets no deadline once a page exceeds its buffer. Caddy's reader sets deadlines.
+//   - If the request was proxied, nothing is: the transport may still read, and the upstream would miss a part.
+//   - If the client awaits a 100 (Continue), nothing is: a read would ask for the body (RFC 9110, section 10.1.1).
+//   - If Caddy has no reader, because its timeout is off, net/http ends the body. But in full duplex, net/http leaves
+//     the body alone before a response, so the connection always ends.
+//   - Over HTTP/2, net/http does all of this.
+//   - Over HTTP/3, bytes are discarded as well, or a browser may never get the page. The connection, which carries
+//     other streams, stays.
 func (r *Request) EndBody(w http.ResponseWriter) {
 	if !r.hasBody {
 		return
@@ -47,22 +45,25 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 	case r.awaits100:
 		endConnection(w, reader)
 	default:
+		// A read of no bytes returns the reader's last error (IdleTimeoutReader.Read, caddyserver/caddy#8103). The
+		// transport may read at the same time, because the reader has a lock. The read then waits for the transport's
+		// or, within a chunked body, for the next chunk, but no longer than Caddy's timeouts.
 		if _, err := reader.Read(nil); err != io.EOF {
 			endConnection(w, reader)
 		}
 	}
 }
 
-// endConnection makes net/http close the connection after the response, as it does when a body exceeds the limit of a
-// MaxBytesReader: whatever a handler does to the field Connection, and half a second late, so that a client that is
-// still sending gets the response before it is told that nobody reads.
+// endConnection makes net/http close the connection half a second after the response, as it does when a body exceeds
+// the limit of a MaxBytesReader. A client that is still sending gets the response first. The field Connection alone
+// would not do, because a handler may change it.
 //
 // The body is closed now. After the handler, net/http would wait for some of the rest, without a deadline if a
 // transport reads at the same time.
 func endConnection(w http.ResponseWriter, body io.Closer) {
-	w.Header()["Connection"] = []string{"close"} // also where a plugin's writer hides that of net/http
+	w.Header()["Connection"] = []string{"close"} // in case a plugin's writer hides that of net/http
 	err := http.NewResponseController(w).SetReadDeadline(time.Now())
-	if err == nil { // nothing waits for the client any more
+	if err == nil { // so that Close does not wait for the client
 		_ = body.Close()
 	}
 	lowest := w

@@ -1,6 +1,6 @@
 // Package request describes a request as the client sent it, and what Caddy's context says about it. The next handlers
-// may change the request for an upstream, as request_header and rewrite do. So everything that the handler, its judge
-// and its page need is copied before they run.
+// may change the request for an upstream, as request_header and rewrite do. So whatever the handler, its judge and its
+// page need is copied before they run.
 package request
 
 import (
@@ -27,20 +27,19 @@ type Request struct {
 
 	Accept, AcceptEncoding string // all lines of the field, up to maxAccepted
 
-	IsScript  bool // fetch or XMLHttpRequest, whose response nobody sees but the script
-	Navigates bool // a page is opened, by a navigation that may pass through a service worker
+	IsScript  bool // sent by fetch or XMLHttpRequest: only the script sees the response
+	Navigates bool // sent to open a page, perhaps through a service worker
 
 	ctx       context.Context
 	vars      map[string]any // Caddy's variables
 	authority string         // Host, or X-Forwarded-Host of a trusted proxy; a URL may not allow it
 	isHTTPS   bool
-	hasBody   bool // that EndBody may have to end
+	hasBody   bool // EndBody may have to end it
 	isHTTP3   bool
-	awaits100 bool // it holds its body back until it gets a 100 (Continue)
+	awaits100 bool // the client holds the body back until it gets a 100 (Continue)
 }
 
-// Read reads a request before any of the next handlers changes it. What a proxy says of the client counts if Caddy
-// trusts the proxy.
+// Read reads a request before a next handler changes it. What a proxy says of the client counts if Caddy trusts it.
 func (r *Request) Read(from *http.Request) {
 	r.ctx = from.Context()
 	r.Replacer = r.ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
@@ -59,10 +58,10 @@ func (r *Request) Read(from *http.Request) {
 		r.readForwarded(from.Header)
 	}
 
-	// Fetch Metadata Request Headers, section 2: browsers send both fields, and node's fetch sends the mode alone. With
-	// no-cors, a link prefetches a page, which may be shown. A service worker that passes a navigation on sends navigate
-	// in Chromium and WebKit, and same-origin in Firefox, as for a fetch of its own. Firefox's navigation differs by
-	// Upgrade-Insecure-Requests, which only a request that opens a page has.
+	// Browsers send both fields (Fetch Metadata Request Headers, section 2), and node's fetch sends the mode alone. The
+	// mode no-cors is not a script's: a link may prefetch a page with it, which may then be shown. A service worker that
+	// forwards a navigation sends navigate in Chromium and WebKit. In Firefox, it sends same-origin, as for a fetch of its
+	// own, but Upgrade-Insecure-Requests tells them apart: only a request that opens a page has that field.
 	mode := from.Header.Get("Sec-Fetch-Mode")
 	r.Navigates = mode == "navigate" || from.Header.Get("Upgrade-Insecure-Requests") == "1"
 	isCORS := mode == "cors" || mode == "same-origin"
@@ -72,8 +71,8 @@ func (r *Request) Read(from *http.Request) {
 	}
 }
 
-// maxAccepted is how many bytes of Accept and of Accept-Encoding count. The longest that a known client sends has 145.
-// Over HTTP/2, a client sends 16 kB of them, thousands of members, in a few bytes once they have been sent before.
+// maxAccepted is how many bytes of Accept and of Accept-Encoding count. The longest field of a known client has 145.
+// Over HTTP/2, a client can repeat a field of 16 kB, with thousands of members, in a few bytes.
 const maxAccepted = 1 << 10
 
 // accepted returns the list in all lines of a field (RFC 9110, section 5.3).
@@ -96,8 +95,8 @@ func (r *Request) readForwarded(header http.Header) {
 	}
 }
 
-// forwarded returns the value of a proxy's field: of several lines the last, as reverse_proxy takes it, and of a list
-// its first member.
+// forwarded returns the value of a field that a proxy has set. Of several lines, the last one counts, as in
+// reverse_proxy; of a list, the first member counts.
 func forwarded(values []string) string {
 	if len(values) == 0 {
 		return ""
@@ -130,19 +129,20 @@ func (r *Request) Asked() page.Asked {
 		asked.Scheme = "https"
 	}
 	if !uri.ValidAuthority(asked.Authority) {
-		asked.Authority = "localhost" // the connection has an address, but it is an internal one
+		asked.Authority = "localhost" // not the address of the connection, which is internal
 	}
 	return asked
 }
 
-// IsIntercepted reports whether intercept runs its response routes, or ran them. At their end, Intercept.ServeHTTP
-// does not set the variable `unhandled`. If nothing answered the request, intercept itself has set the status to 0.
+// IsIntercepted reports whether intercept is running its response routes, or has run them. At their end,
+// Intercept.ServeHTTP does not set the variable `unhandled`. If nothing answered the request, intercept itself has set
+// the status to 0.
 func (r *Request) IsIntercepted() bool {
 	status, _ := r.Replacer.Get("http.intercept.status_code")
 	return status != nil && status != 0
 }
 
-// unhandledVar is the variable that Caddy sets at the end of the chain, by the emptyHandler of caddyhttp.
+// unhandledVar is the variable that Caddy sets at the end of the chain, in caddyhttp's emptyHandler.
 const unhandledVar = "unhandled"
 
 // IsUnhandled reports whether the request reached the end of the chain.
@@ -151,8 +151,8 @@ func (r *Request) IsUnhandled() bool {
 	return unhandled
 }
 
-// SetHandled clears Caddy's mark, or the access log says NOP. It writes the variables, which have no lock, only where
-// Caddy has: after a proxied request the transport may still be dialing, and reads them.
+// SetHandled clears the variable `unhandled`, for which the access log would say NOP. It only writes to the variables,
+// which have no lock, if Caddy has done so: after a proxied request, a dial may still read them.
 func (r *Request) SetHandled() {
 	if r.IsUnhandled() {
 		r.vars[unhandledVar] = false

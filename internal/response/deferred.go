@@ -7,10 +7,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Deferred are operations of Caddy's header handlers that wait until a header is sent: those of a `>` or a `defer`, and
-// of a whole block that removes a field. People rely on Caddy not doing them for an error. A page is a response, so
-// they would change its own fields, and it could be cached for a year. So copies of the handlers' writers do the
-// operations first, and the page is sent below these writers.
+// Deferred holds the operations of Caddy's header handlers that wait until a header is sent: those with `>` or `defer`,
+// and all those of a block that removes a field. Caddy does not apply them to an error, and people rely on that. A page
+// is a response, so they would change its own fields, and a cache could keep it for a year. So copies of the handlers'
+// writers apply the operations first, and the page is sent through the writer below.
 //
 // Caddy does not export its writers, headers.responseWriterWrapper, so this needs reflection. If another version of
 // Caddy has other writers, none is found, and the page is sent through them.
@@ -66,8 +66,8 @@ func (d *Deferred) DoForStatus(header http.Header, status int) {
 	}
 }
 
-// Begin begins the response of the outer not_found handlers, and returns the writer to send it by. These handlers let
-// it pass, because the innermost one decides.
+// Begin begins the response of the outer not_found handlers, and returns the writer to send it through. These handlers
+// let it pass, because the innermost one decides.
 func (d *Deferred) Begin(status int) http.ResponseWriter {
 	for _, outer := range d.outer {
 		outer.decide(status)
@@ -95,8 +95,8 @@ func isOfHeaderHandler(w http.ResponseWriter) bool {
 	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == headers
 }
 
-// copyHandler copies the writer of a header handler. below is nil if the writer has other fields than in the Caddy that
-// this is written for.
+// copyHandler copies the writer of a header handler. below is nil if the fields of the writer are not those of the
+// Caddy that this was written for.
 func copyHandler(w http.ResponseWriter) (h deferredHandler, below http.ResponseWriter) {
 	original := reflect.Indirect(reflect.ValueOf(w))
 	if original.Kind() != reflect.Struct {

@@ -36,7 +36,7 @@ type Verdict uint8
 const (
 	Pass   Verdict = iota // It is sent.
 	Ignore                // It is no answer, and is not sent. A body that follows implies the status 200.
-	Hold                  // It is not sent, nor what follows it, unless Body has the response pass.
+	Hold                  // It is not sent, nor what follows it, unless Body lets the response pass.
 )
 
 type state uint8
@@ -50,7 +50,7 @@ const (
 // Writer is the writer of one response. By its first status, or what implies one, a response is
 //
 //	passed    if the rules say Pass, or a body, a flush or a hijack comes first
-//	held      if the rules say Hold; what follows a 404 may have it pass after all
+//	held      if the rules say Hold; what follows a 404 may let it pass after all
 //	pending   until then, and after Ignore
 //
 // A handler may keep its writer after it has returned, so a writer is never used for another response.
@@ -68,7 +68,7 @@ type Writer struct {
 	heldResponse  *heldResponse
 }
 
-// heldResponse is what is left of a response that is held.
+// heldResponse is what is kept of a response that is held.
 type heldResponse struct {
 	header    http.Header // as it was when the response began
 	isFlushed bool        // by the handler, before the body
@@ -85,14 +85,14 @@ func (w *Writer) IsHeld() bool { return w.state == held }
 // HeldHeader returns the header that a held response began with.
 func (w *Writer) HeldHeader() http.Header { return w.heldResponse.header }
 
-// RestoreHeader restores the header that a held response began with. What the handler has set since are trailers.
+// RestoreHeader restores the header that a held response began with. It drops what the handler has set since.
 func (w *Writer) RestoreHeader() {
 	replaceHeader(w.Header(), w.heldResponse.header)
 }
 
-// End ends a response in whose place no other one is sent. A status or an empty write that was ignored was then an
-// answer after all, an empty 200, and an empty write sends it. net/http would send a 200 as well, but Caddy's header
-// handler does its deferred operations only when something is written.
+// End ends a response that nothing replaces. A status or an empty write that was ignored was then an answer after all,
+// an empty 200, which End sends by an empty write. net/http would send a 200 as well, but Caddy's header handler
+// applies its deferred operations only when something is written.
 func (w *Writer) End() {
 	wasIgnored := w.hasEmptyWrite || w.isIgnored
 	if wasIgnored && w.state == pending {
@@ -147,7 +147,7 @@ func (w *Writer) hold() {
 	}
 }
 
-// judgeBody judges what follows a final status, and begins a response that passes after all.
+// judgeBody judges what follows a final status, and releases a held response that passes after all.
 func (w *Writer) judgeBody(first []byte) {
 	if !w.awaitsBody {
 		return
@@ -159,9 +159,9 @@ func (w *Writer) judgeBody(first []byte) {
 	}
 }
 
-// release sends the held header, and then applies again what the handler has changed since. The changes are found
-// first, because sending may change the header, too: if a handler writes a 404 with a cookie and then sets a trailer,
-// and the site's header directive marks cookies as Secure, the client gets the marked cookie and the trailer.
+// release sends the held header, then re-applies what the handler changed since. The changes are found before the
+// header is sent, because sending it may change it, too: if a handler writes a 404 with a cookie and then sets a
+// trailer, and the site's header directive marks cookies as Secure, the client gets the marked cookie and the trailer.
 func (w *Writer) release() {
 	w.state = passed
 	header := w.Header()
@@ -170,13 +170,12 @@ func (w *Writer) release() {
 	w.Rules.Sending(header)
 	w.ResponseWriter.WriteHeader(http.StatusNotFound)
 	applyChanges(header, changes)
-	if w.heldResponse.isFlushed { // or net/http would guess a Content-Type
+	if w.heldResponse.isFlushed { // otherwise, net/http would guess a Content-Type
 		_ = w.FlushError()
 	}
 }
 
-// changesOf returns the fields that differ between two headers, with their later values, which are nil for one that was
-// removed.
+// changesOf returns the fields that differ between two headers, with their later values: nil if one was removed.
 func changesOf(before, after http.Header) http.Header {
 	changes := make(http.Header)
 	for field, values := range after {
@@ -208,14 +207,14 @@ func applyChanges(header, changes http.Header) {
 }
 
 // A held body is drained, so that the connection to the upstream can be reused. The client waits meanwhile, so a write
-// fails past these limits (net/http has the same for the rest of a request's body). A body that stalls writes nothing,
-// and is not bounded by them.
+// beyond these limits fails, as net/http limits the rest of a request's body. A body that stalls writes nothing, and
+// these limits do not bound it.
 const (
 	maxDrained   = 256 << 10 // bytes
 	maxDrainTime = 2 * time.Second
 )
 
-// ErrReplaced is the error of a write past the limits.
+// ErrReplaced is the error of a write beyond the limits.
 var ErrReplaced = errors.New("the 404 page replaced this response")
 
 // drain takes n bytes of the body.
@@ -245,8 +244,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// ReadFrom implements io.ReaderFrom, down to the connection where Caddy does. An empty reader is an answer, unlike an
-// empty write, because Caddy's recorder, which is there if the request is logged, sends a 200 for one.
+// ReadFrom implements io.ReaderFrom, which reaches the connection if Caddy's writers let it. Unlike an empty write, an
+// empty reader is an answer, because Caddy's recorder, which is there if the request is logged, sends a 200 for it.
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	w.judgeBody(nil)
 	w.awaitsBody = false
@@ -271,8 +270,8 @@ func (w *Writer) FlushError() error {
 	return err
 }
 
-// Hijack implements http.Hijacker, also where the writer below does not: http.ResponseController would unwrap this
-// writer, and hijack a response that is held. Caddy's own recorder does the same.
+// Hijack implements http.Hijacker, even if the writer below does not, as Caddy's own recorder does. Otherwise,
+// http.ResponseController would unwrap this writer and hijack a response that is held.
 func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.judgeBody(nil)
 	if w.IsHeld() {
@@ -286,8 +285,9 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // ForHandler returns the writer for the next handler. It is an http.Flusher exactly if the writer below is one. By
-// default, Caddy's own writers are not, and an early flush costs an HTTP/1.1 client the rest of its request's body.
-// Without Caddy's idle timeouts, the writer is net/http's, which plugins such as durable-streams expect to flush.
+// default, that is one of Caddy's own, which is not: an early flush would cost an HTTP/1.1 client the rest of its
+// request's body. Without Caddy's idle timeouts, it is net/http's, which plugins such as durable-streams expect to
+// flush.
 func (w *Writer) ForHandler() http.ResponseWriter {
 	if _, ok := w.ResponseWriter.(http.Flusher); ok {
 		return flushingWriter{w}

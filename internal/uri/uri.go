@@ -41,7 +41,7 @@ func EncodePath(path string) string { return Encode(path, &pathBytes) }
 // EncodeTarget is Encode for a path with a query.
 func EncodeTarget(target string) string { return Encode(target, &targetBytes) }
 
-// Encode returns s with every byte percent-encoded that is not allowed. What is percent-encoded already stays as it is.
+// Encode returns s with every byte that is not allowed percent-encoded. What is already percent-encoded stays as it is.
 func Encode(s string, allowed *Bytes) string {
 	first := 0
 	for first < len(s) && stays(s[first:], allowed) {

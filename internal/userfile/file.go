@@ -25,11 +25,11 @@ import (
 type Format struct {
 	Name string
 
-	// Parse makes a page of the text of a file, whose name is without its folder, or fails if it cannot.
+	// Parse makes a page from the text of a file. The name comes without its folder.
 	Parse func(name string, text []byte) (page any, err error)
 }
 
-// File is one of the user's files for a format, as a handler has it. There are two kinds.
+// File is one of the user's files for a format, as a handler uses it. There are two kinds.
 //
 // The path of a site's own file has placeholders of a request. Whoever writes into the folder of a site may be a
 // tenant, so the file is sent as it is, even if it has actions: a template can show the environment. It is opened for
@@ -40,7 +40,7 @@ type File struct {
 	path string    // of a site's own file, as in the option
 	kept *keptFile // nil: it is a site's own file
 
-	// mistakes bounds the log entries of pages that fail: of a site's own file, for all such files of a handler.
+	// mistakes bounds the log entries of pages that fail. All sites' own files of a handler share it.
 	mistakes *OnceAMinute
 }
 
@@ -72,7 +72,7 @@ func (f *File) Page() any {
 	return f.kept.last.Load().page
 }
 
-// Opened is what a request gets of a file.
+// Opened is a file that was opened for a request.
 type Opened struct {
 	Path string
 	Page any // the last good page of a kept file; nil: it is a site's own file
@@ -107,7 +107,7 @@ func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Op
 	return opened, false
 }
 
-// LogMistake logs why what was opened cannot be sent, at most once a minute.
+// LogMistake logs why an opened file cannot be sent, at most once a minute.
 func (f *File) LogMistake(path string, err error, logger *zap.Logger) {
 	if f.mistakes.isDue() {
 		logger.Error("a page of your own cannot be sent; sending another one in its place",
@@ -116,7 +116,7 @@ func (f *File) LogMistake(path string, err error, logger *zap.Logger) {
 	}
 }
 
-// Check returns the mistake in a kept file. A site's own file is not read, which a note says.
+// Check returns the mistake in a kept file. It does not read a site's own file, and says so in a note.
 func (f *File) Check() (isRead bool, note string, mistake error) {
 	if f.kept == nil {
 		return false, f.path + ": only a request names this file, which is sent as it is", nil
@@ -127,7 +127,7 @@ func (f *File) Check() (isRead bool, note string, mistake error) {
 	return true, "", nil
 }
 
-// isMissing reports whether a site has no such file, or no file can have its name.
+// isMissing reports whether an error says that a site has no such file, or that no file can have its name.
 func isMissing(err error) bool {
 	noFile := []error{fs.ErrNotExist, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.EINVAL}
 	if isWindows {
@@ -150,7 +150,7 @@ func (o *OnceAMinute) isDue() bool {
 	return now-last >= int64(time.Minute) && o.last.CompareAndSwap(last, now)
 }
 
-// MaxSize is the size of a file, in bytes.
+// MaxSize is the largest size of a file, in bytes.
 const MaxSize = 1 << 20
 
 func readFile(name string) (text []byte, err error) {
@@ -173,8 +173,8 @@ func readAll(f io.Reader, size int64) ([]byte, error) {
 }
 
 // openRegular opens a regular file that is neither empty nor too long. It does not block on a named pipe, and does not
-// make a terminal Caddy's own, where somebody could press ^C. Files that the kernel generates, such as the environment
-// in /proc, have the size 0.
+// make a terminal Caddy's controlling terminal, where somebody could press ^C. It refuses files that the kernel
+// generates, such as the environment in /proc, because their size is 0.
 func openRegular(name string) (f *os.File, info fs.FileInfo, err error) {
 	f, err = os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {

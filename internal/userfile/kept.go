@@ -13,13 +13,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// keptFile is a file whose page is kept in memory. Handlers share it, also those of the next config, so that its last
-// good page outlasts a reload. So it refers to nothing of a handler, such as a logger. It is freed with the last
-// handler that uses it.
+// keptFile is a file whose page is kept in memory. Handlers share it, including those of the next config, so that the
+// last good page outlasts a reload. It therefore refers to nothing that belongs to a handler, such as a logger. It is
+// freed with the last handler that uses it.
 type keptFile struct {
 	path     string // absolute
 	format   Format
-	last     atomic.Pointer[snapshot] // as it was read last; nil: it was not
+	last     atomic.Pointer[snapshot] // as it was last read; nil: it has not been read
 	mistakes OnceAMinute
 
 	reading sync.Mutex // held while the file is read
@@ -55,7 +55,7 @@ func keptFileOf(path string, format Format) *keptFile {
 	return f
 }
 
-// forget drops a key, unless another file has it by now.
+// forget drops a key, unless a newer file uses it.
 func forget(key keptKey) {
 	keptFiles.Lock()
 	defer keptFiles.Unlock()
@@ -64,7 +64,7 @@ func forget(key keptKey) {
 	}
 }
 
-// pause is the least time between two readings of a kept file.
+// pause is the shortest time between two readings of a kept file.
 const pause = time.Second
 
 // reloadForConfig reads the file for a config that loads. A mistake that was logged before is logged again, at most
@@ -78,8 +78,7 @@ func (f *keptFile) reloadForConfig(logger *zap.Logger) {
 	}
 }
 
-// reloadForRequest reads the file for a request. Only one request reads at a time. The others use the page that there
-// is.
+// reloadForRequest reads the file for a request. Only one request reads at a time; the others use the current page.
 func (f *keptFile) reloadForRequest(logger *zap.Logger) {
 	if f.reading.TryLock() {
 		defer f.reading.Unlock()
@@ -116,7 +115,7 @@ func (f *keptFile) log(logger *zap.Logger) {
 }
 
 // reload reads the file, and parses it if it has changed. It reports whether the text or the error differs from the
-// previous one. The time and the size do not tell: a chmod, after which the file cannot be read, changes neither.
+// previous one. The time and the size would not do: a chmod, after which the file cannot be read, changes neither.
 func (f *keptFile) reload() (hasChanged bool) {
 	f.readAt = time.Now()
 	text, err := readFile(f.path)

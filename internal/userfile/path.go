@@ -13,7 +13,7 @@ import (
 )
 
 // expandGlobal expands the placeholders of the environment and of the system in a path. It reports whether others are
-// left, which only a request has.
+// left, which only a request can expand.
 func expandGlobal(path string) (expanded string, isOfSite bool, err error) {
 	global := caddy.NewReplacer()
 	expanded, err = caddy.NewEmptyReplacer().ReplaceFunc(path, func(name string, _ any) (any, error) {
@@ -36,7 +36,7 @@ func isGlobal(placeholder string) bool {
 	return strings.HasPrefix(placeholder, "env.") || strings.HasPrefix(placeholder, "system.")
 }
 
-// CheckPath refuses a path that no request may choose.
+// CheckPath refuses a path that could lead a request to a wrong file, and common mistakes.
 func CheckPath(path string) error {
 	switch {
 	case path == "":
@@ -74,7 +74,8 @@ func IsOfSite(path string) bool {
 	return isOfSite
 }
 
-// CheckSidecars refuses a path to which a suffix would be added behind what a request sends.
+// CheckSidecars refuses a path that ends in a placeholder of a request: with the suffix of a sidecar, such a path could
+// be the page for another value.
 func CheckSidecars(path string) error {
 	name := path[strings.LastIndex(path, "{")+1:]
 	if strings.HasSuffix(name, "}") && !isGlobal(name) {
@@ -134,7 +135,7 @@ func expand(ofSite string, placeholders *caddy.Replacer) (path string, err error
 	switch {
 	case err != nil:
 		return ofSite, err
-	case leaves(path): // by a variable or a literal, because no sent value has the element
+	case leaves(path): // because of a variable or a literal: what a client sends is one element
 		return path, errors.New("it has the element .., which leaves a folder; write the folder itself")
 	case isWindows && filepath.VolumeName(path) != volumeForAnother(ofSite, placeholders):
 		return path, fs.ErrNotExist
@@ -142,8 +143,8 @@ func expand(ofSite string, placeholders *caddy.Replacer) (path string, err error
 	return path, nil
 }
 
-// volumeForAnother returns the volume of the path, on Windows, for a client that sends other values. If it is another
-// volume, a client chooses it: if the root is /, {http.vars.root}/{http.request.host}/404.html begins with a server.
+// volumeForAnother returns the volume of the path, on Windows, for a client that sends other values. If the volumes
+// differ, clients choose them: with the root /, {http.vars.root}/{http.request.host}/404.html begins with a server.
 func volumeForAnother(ofSite string, placeholders *caddy.Replacer) string {
 	path, _ := placeholders.ReplaceFunc(ofSite, func(name string, value any) (any, error) {
 		text := caddy.ToString(value)
@@ -155,8 +156,7 @@ func volumeForAnother(ofSite string, placeholders *caddy.Replacer) string {
 	return filepath.VolumeName(path)
 }
 
-// isElement reports whether a value is one element of a path. Windows' devices, such as NUL, are not local, nor is what
-// has a colon.
+// isElement reports whether a value is one element of a path. IsLocal refuses colons, and Windows' devices such as NUL.
 func isElement(value string) bool {
 	return filepath.IsLocal(value) && !strings.ContainsAny(value, `/\`) && strings.Trim(value, ". ") != ""
 }
