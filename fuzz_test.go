@@ -336,8 +336,12 @@ func wantPage(t *testing.T, got *recording, mode string, isHead bool) {
 // until its first byte: it cannot be hijacked before, and several flushes are one.
 func wantTheirs(t *testing.T, got, without *recording) {
 	t.Helper()
+	is404 := strings.Contains(strings.Join(without.sent, ""), "404 map[")
+	if got.counted != "" && !is404 {
+		t.Errorf("a response that is no 404 counts as %q", got.counted)
+	}
 	if got.vary == request.VaryByClient {
-		if !strings.Contains(strings.Join(without.sent, ""), "404 map[") {
+		if !is404 {
 			t.Errorf("a response that is no 404 has Vary %q", got.vary)
 		}
 		got.vary = ""

@@ -109,6 +109,9 @@ func TestLogSaysWhatHappened(t *testing.T) {
 func TestDryRunLogsWhatThePageWouldAnswer(t *testing.T) {
 	t.Parallel()
 	h := provision(t, &Handler{DryRun: true})
+	if h.counter == nil {
+		t.Error("nothing is counted")
+	}
 	for name, tt := range map[string]struct {
 		next    caddyhttp.HandlerFunc
 		message string

@@ -69,11 +69,12 @@ func TestGlobalPlaceholdersAreCheckedOnceTheConfigLoads(t *testing.T) {
 func TestTemplateIsTriedWithPlaceholders(t *testing.T) {
 	file := testcaddy.TempFile(t, "404.txt", `{{slice (.Placeholder "http.request.uuid") 0 8}}`+
 		`{{slice (.Placeholder "{http.request.host}") 0 1}}{{slice (.Placeholder "http.request.remote.host") 0 1}}`+
+		`{{slice (.Placeholder "http.request.orig_uri") 0 1}}{{slice .Footer 0 7}}`+
 		`|{{.Placeholder "http.shutting_down"}}`)
 	templates := map[string][]string{"text": {file}}
 	h := provision(t, &Handler{Template: templates})
 	res := answer(t, inside(h, testcaddy.EndOfChain), get())
-	if !strings.HasSuffix(res.Content, "a1|false") {
+	if !strings.HasSuffix(res.Content, "a1hPowered|false") {
 		t.Errorf("got %q", res.Content)
 	}
 }

@@ -445,6 +445,16 @@ func TestBareStatusOfAnErrorRoute(t *testing.T) {
 	}
 }
 
+// TestWhatFollowsABareStatusIsAResponse has an upstream in an error route send a page without a type, chunked.
+func TestWhatFollowsABareStatusIsAResponse(t *testing.T) {
+	j := enter(t, Options{}, situation{handled: errMissing}.request())
+	j.Status(http.StatusNotFound, make(http.Header))
+	j.Body([]byte("theirs"), make(http.Header))
+	if cause := j.Decide(nil, true); cause != Response {
+		t.Errorf("got the cause %q", cause)
+	}
+}
+
 // TestInnerHandlerDecides has two handlers in each other, in an error route and in none. The inner one keeps the
 // response, which the outer one would replace. A dry run that follows decides nothing.
 func TestInnerHandlerDecides(t *testing.T) {

@@ -122,6 +122,9 @@ func TestTextIsRefused(t *testing.T) {
 	if allow := w.Header().Get("Allow"); allow != "GET" {
 		t.Errorf("got Allow %q", allow)
 	}
+	Missed = Counter{} // which has not begun
+	_, err = askText(http.MethodGet, "")
+	wantRefused(t, err, http.StatusNotFound, "no not_found handler has had report enabled")
 }
 
 func wantRefused(t *testing.T, err error, status int, message string) {

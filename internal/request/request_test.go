@@ -192,7 +192,7 @@ func TestBodyIsReadOrItsConnectionEnds(t *testing.T) {
 		from.ProtoMajor = tt.upload.proto
 		from.Close = tt.upload.closes
 		if tt.upload.awaits100 {
-			from.Header.Set("Expect", "100-continue")
+			from.Header.Set("Expect", "100-Continue")
 		}
 		replacer := caddy.NewReplacer()
 		ctx := context.WithValue(from.Context(), caddy.ReplacerCtxKey, replacer)

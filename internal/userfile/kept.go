@@ -72,8 +72,8 @@ const pause = time.Second
 func (f *keptFile) reloadForConfig(logger *zap.Logger) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	isLogged := f.reloadIfDue(logger)
-	if !isLogged && f.last.Load().err != nil && f.mistakes.isDue() {
+	f.reloadIfDue(logger)
+	if f.last.Load().err != nil && f.mistakes.isDue() {
 		f.log(logger)
 	}
 }
@@ -87,16 +87,14 @@ func (f *keptFile) reloadForRequest(logger *zap.Logger) {
 }
 
 // reloadIfDue reads the file, if that is due, and logs a change.
-func (f *keptFile) reloadIfDue(logger *zap.Logger) (isLogged bool) {
+func (f *keptFile) reloadIfDue(logger *zap.Logger) {
 	if time.Since(f.readAt) < pause {
-		return false
+		return
 	}
 	isNew := f.last.Load() == nil // reloadForConfig logs a mistake in it
-	if hasChanged := f.reload(); !hasChanged || isNew {
-		return false
+	if hasChanged := f.reload(); hasChanged && !isNew {
+		f.log(logger)
 	}
-	f.log(logger)
-	return true
 }
 
 func (f *keptFile) log(logger *zap.Logger) {
