@@ -14,21 +14,24 @@ import (
 
 // text is the value of an option.
 type text struct {
-	value           string // clean, unless it has placeholders
-	hasPlaceholders bool
-	clean           func(string) string // cleans the expanded value
+	value string              // clean, unless it has placeholders
+	clean func(string) string // cleans the expanded value
 }
 
 func newText(value string, clean func(string) string) text {
-	if strings.Contains(value, "{") {
-		return text{value: value, hasPlaceholders: true, clean: clean}
+	t := text{value, clean}
+	if !t.hasPlaceholders() {
+		t.value = clean(value)
 	}
-	return text{value: clean(value)}
+	return t
 }
 
-// expand returns the text for a request. Unknown placeholders stay, and expanded ones are not expanded again.
-func (t text) expand(placeholders *caddy.Replacer) string {
-	if !t.hasPlaceholders {
+func (t *text) hasPlaceholders() bool { return strings.Contains(t.value, "{") }
+
+// expand returns the text for a request. Unknown placeholders stay as written, and expanded ones are not expanded
+// again.
+func (t *text) expand(placeholders *caddy.Replacer) string {
+	if !t.hasPlaceholders() {
 		return t.value
 	}
 	return t.clean(placeholders.ReplaceKnown(t.value, ""))

@@ -51,7 +51,11 @@ func NewMaker(o Options) *Maker {
 		footer:        newText(o.Footer, CleanLine),
 		defaultFooter: o.DefaultFooter,
 	}
-	if !m.message.hasPlaceholders && !m.contextPath.hasPlaceholders {
+	switch {
+	case m.message.hasPlaceholders() || m.contextPath.hasPlaceholders(): // it depends on the request
+	case o.Message == "" && o.ContextPath == "":
+		m.headingOfGET = headingAtRoot // the makers of many sites share it
+	default:
 		m.headingOfGET = m.heading(http.MethodGet, nil)
 	}
 	return m
