@@ -253,7 +253,7 @@ func (all *Formats) contentOfSites(opened *userfile.Opened, acceptEncoding strin
 
 // acceptedEncodings returns the encodings of sidecars that a client accepts, in the order of file_server.
 func (all *Formats) acceptedEncodings(acceptEncoding string) (accepted []string) {
-	if len(all.encodings) == 0 {
+	if len(all.encodings) == 0 || acceptEncoding == "" {
 		return nil
 	}
 	r := http.Request{Header: http.Header{"Accept-Encoding": {acceptEncoding}}}
