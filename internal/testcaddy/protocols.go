@@ -30,7 +30,7 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	addrTLS := s.Addrs["443"]
 	addrQUIC := ""
 	for host := range sites {
-		addrQUIC = awaitTLS(t, addrTLS, host)
+		addrQUIC = AwaitTLS(t, addrTLS, host)
 	}
 	return s, []*Client{
 		Once(s.Addr, "HTTP/1.0"),
@@ -41,9 +41,9 @@ func StartAllProtocols(t testing.TB, sites map[string]string) (*Server, []*Clien
 	}
 }
 
-// awaitTLS waits until Caddy has a certificate for a host, which it makes in the background, and returns the address
+// AwaitTLS waits until Caddy has a certificate for a host, which it makes in the background, and returns the address
 // that it names for HTTP/3. It asks for a host that no site has.
-func awaitTLS(t testing.TB, addr, host string) (addrQUIC string) {
+func AwaitTLS(t testing.TB, addr, host string) (addrQUIC string) {
 	t.Helper()
 	c := HTTP2(t, addr)
 	c.HTTP.Transport.(*http.Transport).TLSClientConfig.ServerName = host
@@ -89,7 +89,8 @@ func HTTP2(t testing.TB, addr string) *Client {
 // HTTP3 returns a client that speaks HTTP/3.
 func HTTP3(t testing.TB, addr string) *Client {
 	dial := func(ctx context.Context, _ string, tlsConfig *tls.Config, config *quic.Config) (*quic.Conn, error) {
-		return quic.DialAddr(ctx, addr, tlsConfig, config)
+		// As in net/http, a client that leaves ends no handshake. A server waits five seconds for the rest of one.
+		return quic.DialAddr(context.WithoutCancel(ctx), addr, tlsConfig, config)
 	}
 	transport := &http3.Transport{
 		Dial:               dial,
