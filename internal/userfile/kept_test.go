@@ -12,8 +12,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/caddy-notfound/notfound/internal/testcaddy"
 )
 
 // TestChangedFileIsReadAgain changes a kept file in each way that a file can change. The clock is synctest's; the
@@ -108,7 +106,7 @@ type editedFile struct {
 // newEditedFile loads a file that was written some time ago.
 func newEditedFile(t testing.TB, content string, age time.Duration) *editedFile {
 	t.Helper()
-	e := &editedFile{TB: t, file: testcaddy.TempFile(t, "404.html", "")}
+	e := &editedFile{TB: t, file: filepath.Join(t.TempDir(), "404.html")}
 	e.write(content, age)
 	e.logger, e.logs = observed()
 	e.File = take(t, e.file, e.logger)
@@ -217,23 +215,20 @@ func TestHandlersShareAFile(t *testing.T) {
 // TestMistakeIsLoggedOnceAMinute has two handlers of each config name a broken file.
 func TestMistakeIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broken := testcaddy.TempFile(t, "404.html", "broken")
-		logger, logs := observed()
+		e := newEditedFile(t, "broken", 0)
 		load := func(logged ...string) {
 			t.Helper()
 			for range 2 {
-				if _, ok := take(t, broken, logger).Open(nil, logger); ok {
+				if _, ok := take(t, e.file, e.logger).Open(nil, e.logger); ok {
 					t.Error("the file can be sent")
 				}
 			}
-			wantLogged(t, logs, broken, logged...)
+			e.wantsLogged(logged...)
 		}
 		load("404.html is broken")
 		time.Sleep(30 * time.Second)
 		load()
-		if err := os.WriteFile(broken, []byte("broken again"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		e.write("broken again", 0)
 		time.Sleep(pause)
 		load("404.html is broken again") // less than a minute later
 		time.Sleep(59 * time.Second)
@@ -268,7 +263,7 @@ func TestFileThatIsCutWhileItIsReadIsAMistake(t *testing.T) {
 
 // TestNewFileOfAPathIsNotForgotten has the old one be forgotten only after a handler has a new one.
 func TestNewFileOfAPathIsNotForgotten(t *testing.T) {
-	key := keptKey{testcaddy.TempFile(t, "404.html", "good"), text.Name}
+	key := keptKey{newEditedFile(t, "good", 0).file, text.Name}
 	f := keptFileOf(key.path, text)
 	forget(key)
 	if keptFileOf(key.path, text) != f {
@@ -278,8 +273,7 @@ func TestNewFileOfAPathIsNotForgotten(t *testing.T) {
 
 // TestFileOfNoHandlerIsForgotten takes a file for a handler that is gone.
 func TestFileOfNoHandlerIsForgotten(t *testing.T) {
-	file := testcaddy.TempFile(t, "404.html", "good")
-	take(t, file, zap.NewNop())
+	file := newEditedFile(t, "good", 0).file
 	isKept := func() bool {
 		runtime.GC()
 		keptFiles.Lock()
