@@ -77,10 +77,11 @@ func CheckPrecompressed(rows map[string][]string) error {
 	hasSidecars := false
 	for _, row := range rows {
 		for _, path := range row {
-			if err := userfile.CheckSidecars(path); err != nil {
+			isOfSite, err := userfile.HasSidecars(path)
+			if err != nil {
 				return err
 			}
-			hasSidecars = hasSidecars || userfile.IsOfSite(path)
+			hasSidecars = hasSidecars || isOfSite
 		}
 	}
 	if hasSidecars {

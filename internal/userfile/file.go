@@ -107,12 +107,14 @@ func (f *File) Open(placeholders *caddy.Replacer, logger *zap.Logger) (opened Op
 	return opened, false
 }
 
-// LogMistake logs why an opened file cannot be sent, at most once a minute.
+// LogMistake logs why an opened file cannot be sent, at most once a minute as an error.
 func (f *File) LogMistake(path string, err error, logger *zap.Logger) {
+	level := zapcore.DebugLevel
 	if f.mistakes.isDue() {
-		logger.Error("a page of your own cannot be sent; sending another one in its place",
-			zap.String("template", path),
-			zap.Error(err))
+		level = zapcore.ErrorLevel
+	}
+	if e := logger.Check(level, "a page of your own cannot be sent; sending another one in its place"); e != nil {
+		e.Write(zap.String("template", path), zap.Error(err))
 	}
 }
 

@@ -177,11 +177,14 @@ func TestMistakesOfSitesAreLoggedOnceAMinute(t *testing.T) {
 			for range 2 {
 				f.Open(placeholders(values{host: "a.test"}), logger)
 				f.Open(placeholders(values{host: "b.test"}), logger)
-				if got := logs.Len(); got != want {
+				if got := logs.FilterLevelExact(zapcore.ErrorLevel).Len(); got != want {
 					t.Errorf("got %d log entries, want %d", got, want)
 				}
 				time.Sleep(30 * time.Second)
 			}
+		}
+		if got := logs.FilterLevelExact(zapcore.DebugLevel).Len(); got != 9 {
+			t.Errorf("the debug log has %d of the other 9 entries", got)
 		}
 		writeFile(t, filepath.Join(root, "a.test", "404.html"), "mended")
 		opened, _ := f.Open(placeholders(values{host: "a.test"}), logger)

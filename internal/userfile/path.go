@@ -38,6 +38,7 @@ func isGlobal(placeholder string) bool {
 
 // CheckPath refuses a path that could lead a request to a wrong file, and common mistakes.
 func CheckPath(path string) error {
+	_, isOfSite, _ := expandGlobal(path) // New reports what is not set
 	switch {
 	case path == "":
 		return errors.New("a path is empty; write one as in 404.html")
@@ -53,6 +54,9 @@ func CheckPath(path string) error {
 			"begin with a folder, or with {http.vars.root}, as in {http.vars.root}/404.html", path)
 	case rootWithoutSlash.MatchString(path):
 		return fmt.Errorf("%q has no slash after the root; write %s", path, rootWithoutSlash.ReplaceAllString(path, "$1/$2"))
+	case isOfSite && leaves(path):
+		return fmt.Errorf("%q has the element .., which leaves a folder; "+
+			"write the folder itself, as in /srv/{http.request.host}/errors/404.html", path)
 	case strings.Contains(path, "://"):
 		return fmt.Errorf("%q is a URL, and a page is a file; docs/order.md has a page of another service", path)
 	case severalPaths.MatchString(path):
@@ -68,21 +72,16 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// IsOfSite reports whether a path has placeholders of a request. Only such files have sidecars.
-func IsOfSite(path string) bool {
-	_, isOfSite, _ := expandGlobal(path) // New reports what is not set
-	return isOfSite
-}
-
-// CheckSidecars refuses a path that ends in a placeholder of a request: with the suffix of a sidecar, such a path could
-// be the page for another value.
-func CheckSidecars(path string) error {
+// HasSidecars reports whether a path is that of a site's own file. It refuses a path that ends in a placeholder of a
+// request: with the suffix of a sidecar, such a path could be the page for another value.
+func HasSidecars(path string) (bool, error) {
 	name := path[strings.LastIndex(path, "{")+1:]
 	if strings.HasSuffix(name, "}") && !isGlobal(name) {
-		return fmt.Errorf("%q ends in a placeholder of a request, and with .br behind it may be another's page; "+
+		return false, fmt.Errorf("%q ends in a placeholder of a request, and with .br behind it may be another's page; "+
 			"end it in a name, as in {http.vars.root}/404.html", path)
 	}
-	return nil
+	_, isOfSite, _ := expandGlobal(path) // New reports what is not set
+	return isOfSite, nil
 }
 
 // isOperators reports whether the operator chooses a placeholder's value, which may then have folders. These are
@@ -135,7 +134,7 @@ func expand(ofSite string, placeholders *caddy.Replacer) (path string, err error
 	switch {
 	case err != nil:
 		return ofSite, err
-	case leaves(path): // because of a variable or a literal: what a client sends is one element
+	case leaves(path): // because of a variable: what a client sends is one element
 		return path, errors.New("it has the element .., which leaves a folder; write the folder itself")
 	case isWindows && filepath.VolumeName(path) != volumeForAnother(ofSite, placeholders):
 		return path, fs.ErrNotExist

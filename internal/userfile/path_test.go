@@ -63,6 +63,7 @@ func TestPathIsRefused(t *testing.T) {
 		"/srv/x{http.request.orig_uri.path}": "has the placeholder {http.request.orig_uri.path}, ",
 		"/srv/{http.request.proto}/404.html": "has the placeholder {http.request.proto}, ",
 
+		"{http.vars.root}/../404.html":   "has the element .., which leaves a folder",
 		"{http.vars.root}/{file./etc/x}": "has a placeholder of the file or the time",
 		"/srv/{time.now.year}/404.html":  "has a placeholder of the file or the time",
 		"{http.vars.root}/{http.matchers.file.relative}": "may become a file of the next handlers, such as a script; " +
@@ -87,14 +88,12 @@ func TestPathsWithSidecars(t *testing.T) {
 		"{http.vars.root}/{env.PAGE}":       true,
 		"/srv/{http.request.host}/404.html": true,
 	} {
-		if got := IsOfSite(path); got != isOfSite {
-			t.Errorf("%s is a site's own: %v", path, got)
-		}
-		if err := CheckSidecars(path); err != nil {
-			t.Errorf("%s: got the error %v", path, err)
+		if got, err := HasSidecars(path); got != isOfSite || err != nil {
+			t.Errorf("%s: got %v, %v", path, got, err)
 		}
 	}
 	for _, path := range []string{"/srv/{http.request.host}", "{http.vars.root}/{http.vars.page}"} {
-		wantError(t, path, CheckSidecars(path), "may be another's page")
+		_, err := HasSidecars(path)
+		wantError(t, path, err, "may be another's page")
 	}
 }
