@@ -43,7 +43,7 @@ func (x *exchange) countNoPage(outcome report.Outcome) {
 	if counter == nil || !x.judge.ClaimCount() {
 		return
 	}
-	asked, address := x.asked()
+	asked, address := x.askedAndAddress()
 	counter.Add(x.miss(&asked, address, outcome))
 }
 

@@ -223,13 +223,13 @@ func (x *exchange) passed() {
 
 // logNoPage writes a log entry about a request for which this handler wrote no page.
 func (x *exchange) logNoPage(e *zapcore.CheckedEntry, fields ...zap.Field) {
-	asked, address := x.asked()
+	asked, address := x.askedAndAddress()
 	fields = append(fields, zap.String("method", asked.Method), zap.String("uri", address))
 	e.Write(fields...)
 }
 
-// asked returns what the client asked for, and its address as the page would show it.
-func (x *exchange) asked() (asked page.Asked, address string) {
+// askedAndAddress returns what the client asked for, and its address as the page would show it.
+func (x *exchange) askedAndAddress() (asked page.Asked, address string) {
 	asked = x.request.Asked()
 	return asked, x.handler.maker.URI(&asked, x.request.Replacer)
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddy-notfound/notfound/internal/judge"
@@ -351,8 +354,9 @@ func TestDeferredOperations(t *testing.T) {
 		if want == "the page's" {
 			want = testcaddy.PagePolicy(t, res.Content)
 		}
-		if got := res.Header[tt.field]; !slices.Equal(got, []string{want}) {
-			t.Errorf("%s: got %s %q, want %q", tt.operation, tt.field, got, want)
+		got, hasPage := res.Header[tt.field], strings.Contains(res.Content, "HTTP ERROR 404")
+		if !slices.Equal(got, []string{want}) || !hasPage {
+			t.Errorf("%s: got %s %q, want %q; the page is there: %v", tt.operation, tt.field, got, want, hasPage)
 		}
 	}
 }
@@ -435,4 +439,69 @@ func TestWhatAProgramFetchesIsNoLink(t *testing.T) {
 			t.Errorf("%s: got the addresses %+v, want one of the link %s", name, counted.Addresses, tt.want)
 		}
 	}
+}
+
+// TestPageIsNotCountedByAnOuterHandler has a handler without the report write the page inside one with it.
+func TestPageIsNotCountedByAnOuterHandler(t *testing.T) {
+	outer, inner := provision(t, &Handler{Report: true}), provision(t, &Handler{})
+	report.Missed.Take()
+	answer(t, inside(outer, inside(inner, testcaddy.EndOfChain)), get())
+	if counted, _ := report.Missed.Snapshot(); len(counted.Addresses) > 0 {
+		t.Errorf("got the addresses %+v", counted.Addresses)
+	}
+}
+
+// TestSiteFieldsAreThoseOnEntry has the next handlers change the site's language: for a response, and for one that
+// intercept has routes for, which end in an error.
+func TestSiteFieldsAreThoseOnEntry(t *testing.T) {
+	t.Parallel()
+	language := stepSet("Content-Language", "de")
+	intercepted := step{"intercept", func(_ http.ResponseWriter, r *http.Request) error {
+		r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).Set("http.intercept.status_code", 404)
+		return errMissing
+	}}
+	for _, next := range []caddyhttp.HandlerFunc{script(language, stepHTML, step404, stepTheirs), script(language, intercepted)} {
+		h := provision(t, &Handler{})
+		site := func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Content-Language", "en")
+			return inside(h, next)(w, r)
+		}
+		answer(t, site, get()).WantHeader(t, "Content-Language", "en")
+	}
+}
+
+// TestDryRunEndsWithItsHandler has the handler of a group run again, as in a named route that an error route invokes.
+func TestDryRunEndsWithItsHandler(t *testing.T) {
+	t.Parallel()
+	h := provision(t, &Handler{DryRun: true, Group: "a"})
+	logs := observe(h)
+	r := prepare(httptest.NewRecorder(), get())
+	for want := 1; want <= 2; want++ {
+		_ = inside(h, testcaddy.EndOfChain)(httptest.NewRecorder(), r)
+		if got := logs.Len(); got != want {
+			t.Errorf("got %d log entries, want %d", got, want)
+		}
+	}
+}
+
+// cuttingWriter cuts a file when the header is sent.
+type cuttingWriter struct {
+	http.ResponseWriter
+	file string
+}
+
+func (w cuttingWriter) WriteHeader(int) { _ = os.Truncate(w.file, 1) }
+
+// TestPageThatIsCutEndsItsConnection has a site cut its page while it is sent.
+func TestPageThatIsCutEndsItsConnection(t *testing.T) {
+	file := testcaddy.TempFile(t, "a.test.txt", strings.Repeat("x", 100<<10))
+	path := filepath.Join(filepath.Dir(file), "{http.request.host}.txt")
+	h := provision(t, &Handler{Template: map[string][]string{"text": {path}}})
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler {
+			t.Errorf("got the panic %v", p)
+		}
+	}()
+	w := cuttingWriter{httptest.NewRecorder(), file}
+	_ = inside(h, testcaddy.EndOfChain)(w, prepare(w, get()))
 }

@@ -120,8 +120,8 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // optionNames are the names of the options, in the order of their fields. The Caddyfile sets the group by itself.
 var optionNames = func() (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Handler]()) {
-		name, _, isOption := strings.Cut(field.Tag.Get("json"), ",")
-		if isOption && name != "group" {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && name != "group" {
 			names = append(names, name)
 		}
 	}
@@ -173,14 +173,12 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(h.Precompressed) > 0 {
-		if err := represent.CheckPrecompressed(h.Template); err != nil {
-			return fmt.Errorf("precompressed: %w", err)
-		}
+	for _, o := range h.valueOptions() {
+		h.showsRequestID = h.showsRequestID || strings.Contains(*o.value, represent.RequestID)
 	}
-	h.showsRequestID = slices.ContainsFunc(h.texts(), func(text string) bool {
-		return strings.Contains(text, represent.RequestID)
-	})
+	for _, row := range h.Template {
+		h.showsRequestID = h.showsRequestID || strings.Contains(strings.Join(row, " "), represent.RequestID)
+	}
 	if err := report.Register(ctx.GetMetricsRegistry()); err != nil {
 		h.logger.Warn("the metrics have no caddy_not_found_pages_total", zap.Error(err))
 	}
@@ -220,18 +218,6 @@ func (h *Handler) suffixes() (suffixes []string, err error) {
 		suffixes = append(suffixes, module.Suffix())
 	}
 	return suffixes, nil
-}
-
-// texts returns the values that may contain placeholders.
-func (h *Handler) texts() []string {
-	var texts []string
-	for _, o := range h.valueOptions() {
-		texts = append(texts, *o.value)
-	}
-	for _, row := range h.Template {
-		texts = append(texts, row...)
-	}
-	return texts
 }
 
 // check checks the options, but for values with placeholders. The Caddyfile's parser calls it after each option, so
@@ -279,6 +265,11 @@ func (h *Handler) checkLoaded() error {
 			if err := checkShorthands(path); err != nil {
 				return fmt.Errorf("template: %w", err)
 			}
+		}
+	}
+	if len(h.Precompressed) > 0 {
+		if err := represent.CheckPrecompressed(h.Template); err != nil {
+			return fmt.Errorf("precompressed: %w", err)
 		}
 	}
 	return nil

@@ -126,14 +126,6 @@ func TestPathWithGlobalPlaceholdersIsThatOfAKeptFile(t *testing.T) {
 	}
 }
 
-// TestRowWithoutAFileIsRefused has JSON, because a Caddyfile cannot say that.
-func TestRowWithoutAFileIsRefused(t *testing.T) {
-	err := provisionErr(t, &Handler{Template: map[string][]string{"html": {}}})
-	if err == nil || !strings.Contains(err.Error(), "template: html needs a file") {
-		t.Errorf("got the error %v", err)
-	}
-}
-
 // Errors build their lists from the code. The lists below are written by hand, so they are compared with the code.
 
 const (

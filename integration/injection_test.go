@@ -126,7 +126,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 		"after templates, in handle_errors":    "error 404\nhandle_errors {\nroute {\nTEMPLATES\nnot_found\n}\n}",
 		"after templates, in a response route": "TEMPLATES\nintercept" + handleAll + "respond gone 410",
 
-		// the README warns of these
+		// docs/order.md warns of these
 		"unsafe, after templates in a route":          "route {\nTEMPLATES\n" + fed + "}",
 		"unsafe, in a block of a site with templates": "TEMPLATES\nhandle {\n" + fed + "}",
 	}
@@ -168,7 +168,7 @@ func TestNothingThatAClientSendsIsExecuted(t *testing.T) {
 				}
 			}
 			if isUnsafe && !leaks {
-				t.Error("got no secret: the README need not warn, or this test cannot see a leak")
+				t.Error("got no secret: docs/order.md need not warn, or this test cannot see a leak")
 			}
 		})
 	}

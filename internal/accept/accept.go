@@ -149,7 +149,7 @@ func (p preference) isOver(q preference) bool {
 type mediaRange struct {
 	name    string // type/subtype in lower case, with * for any
 	quality int32  // in thousandths
-	params  bool   // there are parameters other than a charset, so it matches an offer nearly at best
+	params  bool   // there are parameters other than a charset, so it matches no offer exactly
 }
 
 // matches returns how precisely the name of r matches the types of an offer. It returns 0 if it does not.

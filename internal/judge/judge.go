@@ -19,7 +19,7 @@ type Judge struct {
 	options *Options
 	request *request.Request
 
-	shared *shared // what all not_found handlers of the request share: own, if this is the first of them
+	shared *shared // all not_found handlers of the request share that of the first one
 	own    shared  // unused by all later handlers
 	outer  *Judge  // of the handler around this one
 

@@ -546,23 +546,6 @@ func TestReasonPlaceholder(t *testing.T) {
 	}
 }
 
-// TestLastTypeCounts has several lines of Content-Type. Browsers take the last.
-func TestLastTypeCounts(t *testing.T) {
-	const html, json = "text/html; charset=utf-8", "application/json"
-	for _, tt := range []struct {
-		lines []string
-		want  response.Verdict
-	}{
-		{lines: []string{json, html}, want: response.Hold},
-		{lines: []string{html, json}, want: response.Pass},
-	} {
-		j := enter(t, Options{}, situation{}.request())
-		if got := j.Status(http.StatusNotFound, http.Header{"Content-Type": tt.lines}); got != tt.want {
-			t.Errorf("%q: got the verdict %d, want %d", tt.lines, got, tt.want)
-		}
-	}
-}
-
 // TestPlaceholdersAreEmpty has no 404 come. A page may name the placeholder that only the handlers use.
 func TestPlaceholdersAreEmpty(t *testing.T) {
 	r := situation{}.request()
@@ -574,16 +557,6 @@ func TestPlaceholdersAreEmpty(t *testing.T) {
 	}
 	if _, known := r.Replacer.GetString("http.not_found.other"); known {
 		t.Error("a placeholder that does not exist is known")
-	}
-}
-
-// TestCausePlaceholder has a page.
-func TestCausePlaceholder(t *testing.T) {
-	r := situation{}.request()
-	page := enter(t, Options{}, r)
-	page.RecordPage(Error, nil)
-	if got, _ := r.Replacer.GetString(causePlaceholder); got != "error" {
-		t.Errorf("of a page, got %q", got)
 	}
 }
 
@@ -676,15 +649,5 @@ func TestWhyThePageAnswers(t *testing.T) {
 		if got, _ := r.Replacer.GetString(reasonPlaceholder); got != tt.want {
 			t.Errorf("%s: in a dry run, got the reason %q, want %q", name, got, tt.want)
 		}
-	}
-}
-
-// TestRequestCountsOnce has two handlers claim the count.
-func TestRequestCountsOnce(t *testing.T) {
-	r := situation{}.request()
-	outer := enter(t, Options{}, r)
-	inner := enter(t, Options{}, r)
-	if !inner.ClaimCount() || outer.ClaimCount() {
-		t.Error("the request does not count once, for the inner handler")
 	}
 }

@@ -29,7 +29,7 @@ type Miss struct {
 //
 // The zero value is ready. All methods may be called at the same time.
 type Counter struct {
-	room int // how many addresses of each kind fit, if not capacity: tests set less
+	room int // for addresses of each kind; 0: capacity (tests set less)
 
 	mu     sync.Mutex
 	since  time.Time // zero: it has not begun

@@ -69,8 +69,9 @@ func unknown(of, name string, names []string) error {
 
 // choose returns the addresses of one kind of link that the filter chooses, whatever the limit.
 func (f *Filter) choose(r *Report, link Link) (chosen []Address) {
+	outcome := slices.Index(outcomeNames[:], f.Outcome) // -1: any
 	for _, a := range r.Addresses {
-		hadOutcome := f.Outcome == "" || a.Outcomes.countOf(f.Outcome) > 0
+		hadOutcome := outcome < 0 || a.Outcomes[outcome] > 0
 		isOfHost := f.Host == "" || sameHost(a.Host, f.Host)
 		if a.Link == link && hadOutcome && isOfHost {
 			chosen = append(chosen, a)

@@ -58,8 +58,8 @@ func linkOf(referer, host, target, addressed string) Link {
 }
 
 // splitReferer splits a Referer into its scheme, its authority without user information, and its path and query. It
-// returns false if it is no link. Browsers read a backslash as a slash, so one in the
-// origin would begin the path.
+// returns false if the Referer is no link. Browsers read a backslash as a slash, so one in the origin would begin the
+// path.
 func splitReferer(referer string) (scheme, authority, target string, ok bool) {
 	scheme, authority, target, ok = uri.Split(referer)
 	if !ok || !uri.IsHTTP(scheme) || !uri.ValidAuthority(authority) {

@@ -6,7 +6,6 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -94,12 +93,6 @@ func (o Outcomes) MarshalJSON() ([]byte, error) {
 		counts[outcomeNames[i]] = n
 	}
 	return json.Marshal(counts)
-}
-
-// countOf returns the count of the outcome with a name.
-func (o Outcomes) countOf(name string) uint64 {
-	i := slices.Index(outcomeNames[:], name)
-	return o[i]
 }
 
 // String lists the outcomes with their counts, or names the only one.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"sync"
-
-	"github.com/caddy-notfound/notfound/internal/userfile"
 )
 
 // ErrCut is the error of a file that was cut while it was read. [Representation.WriteTo] returns it if fewer bytes were
@@ -42,15 +40,6 @@ func contentOfFile(f *os.File, size int64) (content, error) {
 		return content{}, err
 	}
 	return buffered(b), nil
-}
-
-// contentOfSidecar returns the content of a sidecar, if it can be used.
-func contentOfSidecar(opened *userfile.Opened, suffix string) (content, error) {
-	f, info, err := opened.OpenSidecar(suffix)
-	if err != nil {
-		return content{}, err
-	}
-	return contentOfFile(f, info.Size())
 }
 
 // buffers are reused: the built-in HTML page takes more memory than everything else that a request allocates.

@@ -138,20 +138,6 @@ func TestOnlyTheBuiltInPageHasAPolicy(t *testing.T) {
 	}
 }
 
-// TestVaryIsAdded has a page alone, and one beside other fields. How fields are added is tested by package accept.
-func TestVaryIsAdded(t *testing.T) {
-	header := make(http.Header)
-	setHeader(t, Options{}, header, nil)
-	if got := header.Get("Vary"); got != "Accept" {
-		t.Errorf("got %q", got)
-	}
-	header.Set("Vary", "Origin")
-	setHeader(t, Options{}, header, nil)
-	if got := header.Get("Vary"); got != "Origin, Accept" {
-		t.Errorf("got %q", got)
-	}
-}
-
 // TestHeaderValuesAreNotShared changes a page's values in place, as Caddy's header handler does, and asks for another
 // page.
 func TestHeaderValuesAreNotShared(t *testing.T) {

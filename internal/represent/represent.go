@@ -239,7 +239,11 @@ func (all *Formats) useFile(f *userfile.File, r *Representation, in *Input) bool
 func (all *Formats) contentOfSites(opened *userfile.Opened, acceptEncoding string) (content, string, error) {
 	for _, encoding := range all.acceptedEncodings(acceptEncoding) {
 		suffix := all.suffixes[slices.Index(all.encodings, encoding)]
-		c, err := contentOfSidecar(opened, suffix)
+		var c content
+		f, info, err := opened.OpenSidecar(suffix)
+		if err == nil {
+			c, err = contentOfFile(f, info.Size())
+		}
 		if err == nil {
 			opened.File.Close()
 			return c, encoding, nil

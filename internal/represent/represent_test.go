@@ -167,24 +167,6 @@ func TestDefaultPage(t *testing.T) {
 	}
 }
 
-func TestMistakesAreRefused(t *testing.T) {
-	for names, want := range map[string]string{
-		"yaml":           `unknown format "yaml"; the formats are text, html, markdown, json, problem, xml`,
-		"html text html": `html is given twice; give each format once`,
-	} {
-		wantError(t, names, CheckFormats(strings.Fields(names)), want)
-	}
-	for path, want := range map[string]string{
-		"{http.request.host}/404.html":       `begins with what a client or an upstream sends`,
-		"/srv/{http.request.body}":           `may still be on its way to an upstream`,
-		"/srv/{http.error.status_code}.html": `has a placeholder of an error`,
-	} {
-		wantError(t, path, CheckTemplates(rows{"html": {"404.html", path}}, nil), want)
-	}
-	_, err := New(Options{Templates: rows{"xml": {"{env.NOT_FOUND_TEST_UNSET}"}}})
-	wantError(t, "unset", err, "template: ")
-}
-
 // TestOwnPagesComeFirst has a client that accepts anything, one that names no type, and one that accepts no format.
 // With formats, their order holds. A site that has no page of its own gets the built-in one in the format as without a
 // template. Handlers share an order.

@@ -118,6 +118,7 @@ func TestWhatHasNoSidecars(t *testing.T) {
 	for name, o := range map[string]Options{
 		"built-in":  {Templates: rows{"text": {ofSite(root)}}, Encodings: encodings, Suffixes: suffixes},
 		"no option": {Templates: rows{"html": {ofSite(root)}}},
+		"kept":      {Templates: rows{"html": {tempFile(t, "page")}}, Encodings: encodings, Suffixes: suffixes, Trial: trial},
 	} {
 		text, encoding, vary := sentFor(t, newFormats(t, o), "br")
 		if text == "br" || encoding != "" || vary == varyByEncoding {

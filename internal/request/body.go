@@ -40,32 +40,27 @@ func (r *Request) EndBody(w http.ResponseWriter) {
 	case reader == nil:
 		server, _ := r.ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 		if server != nil && server.EnableFullDuplex {
-			endConnection(w, http.NoBody)
+			endConnection(w)
 		}
 	case r.awaits100:
-		endConnection(w, reader)
+		endConnection(w)
 	default:
 		// A read of no bytes returns the reader's last error (IdleTimeoutReader.Read, caddyserver/caddy#8103). The
 		// transport may read at the same time, because the reader has a lock. The read then waits for the transport's
 		// or, within a chunked body, for the next chunk, but no longer than Caddy's timeouts.
 		if _, err := reader.Read(nil); err != io.EOF {
-			endConnection(w, reader)
+			endConnection(w)
 		}
 	}
 }
 
 // endConnection makes net/http close the connection half a second after the response, as it does when a body exceeds
 // the limit of a MaxBytesReader. A client that is still sending gets the response first. The field Connection alone
-// would not do, because a handler may change it.
-//
-// The body is closed now. After the handler, net/http would wait for some of the rest, without a deadline if a
-// transport reads at the same time.
-func endConnection(w http.ResponseWriter, body io.Closer) {
+// would not do, because a handler may change it. Because of the deadline, neither a transport nor net/http waits for
+// more of the body after the handler.
+func endConnection(w http.ResponseWriter) {
 	w.Header()["Connection"] = []string{"close"} // in case a plugin's writer hides that of net/http
-	err := http.NewResponseController(w).SetReadDeadline(time.Now())
-	if err == nil { // so that Close does not wait for the client
-		_ = body.Close()
-	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 	lowest := w
 	for {
 		wrapper, ok := lowest.(interface{ Unwrap() http.ResponseWriter })

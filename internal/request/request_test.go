@@ -52,25 +52,19 @@ func TestFieldsAreLists(t *testing.T) {
 	}
 }
 
-// TestForwardedFieldsOfAnybodyDoNotCount has a client that is no trusted proxy send what a proxy would.
-func TestForwardedFieldsOfAnybodyDoNotCount(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Host = "a.test"
-	r.Header = http.Header{"X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"b.test"}}
-	asked := readFrom(r, false).Asked()
-	if asked.Authority != "a.test" || asked.Scheme != "http" {
-		t.Errorf("got the origin %s://%s, want the request's own", asked.Scheme, asked.Authority)
-	}
-}
-
-// TestForwardedFieldsAreChecked has a trusted proxy send what is no host and no scheme of the web.
-func TestForwardedFieldsAreChecked(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Host = "a.test"
-	r.Header = http.Header{"X-Forwarded-Proto": {"x"}, "X-Forwarded-Host": {"b.test/x"}}
-	asked := read(r).Asked()
-	if asked.Authority != "a.test" || asked.Scheme != "http" {
-		t.Errorf("got the origin %s://%s, want the request's own", asked.Scheme, asked.Authority)
+// TestForwardedFieldsThatDoNotCount has a client that is no trusted proxy, and a proxy that sends what is no host and no
+// scheme of the web.
+func TestForwardedFieldsThatDoNotCount(t *testing.T) {
+	for isTrusted, header := range map[bool]http.Header{
+		false: {"X-Forwarded-Proto": {"http"}, "X-Forwarded-Host": {"b.test"}},
+		true:  {"X-Forwarded-Proto": {"x"}, "X-Forwarded-Host": {"b.test/x"}},
+	} {
+		r := httptest.NewRequest("GET", "https://a.test/", nil)
+		r.Header = header
+		asked := readFrom(r, isTrusted).Asked()
+		if asked.Authority != "a.test" || asked.Scheme != "https" {
+			t.Errorf("trusted: %v: got the origin %s://%s, want the request's own", isTrusted, asked.Scheme, asked.Authority)
+		}
 	}
 }
 

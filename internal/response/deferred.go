@@ -24,7 +24,7 @@ type Deferred struct {
 // not_found handlers, whose response has not begun. It returns nil if there are none.
 func DeferredAround(w http.ResponseWriter) *Deferred {
 	if outer := ofOuterHandler(w); outer != nil {
-		if outer.state != pending || outer.isIgnored {
+		if outer.state != pending {
 			return nil
 		}
 		d := DeferredAround(outer.ResponseWriter)
@@ -49,19 +49,16 @@ func DeferredAround(w http.ResponseWriter) *Deferred {
 }
 
 // Do performs the operations of the handlers whose match does not name a status.
-func (d *Deferred) Do(header http.Header, status int) {
-	for _, h := range d.handlers {
-		if !h.namesStatus {
-			h.do(header, status)
-		}
-	}
-}
+func (d *Deferred) Do(header http.Header, status int) { d.do(header, status, false) }
 
 // DoForStatus performs the operations of the handlers whose match names the status.
-func (d *Deferred) DoForStatus(header http.Header, status int) {
+func (d *Deferred) DoForStatus(header http.Header, status int) { d.do(header, status, true) }
+
+func (d *Deferred) do(header http.Header, status int, namesStatus bool) {
 	for _, h := range d.handlers {
-		if h.namesStatus {
-			h.do(header, status)
+		if h.namesStatus == namesStatus {
+			h.wrapper.ResponseWriter = unsent{header}
+			h.writer.WriteHeader(status)
 		}
 	}
 }
@@ -80,11 +77,6 @@ type deferredHandler struct {
 	writer      http.ResponseWriter
 	wrapper     *caddyhttp.ResponseWriterWrapper
 	namesStatus bool
-}
-
-func (h *deferredHandler) do(header http.Header, status int) {
-	h.wrapper.ResponseWriter = unsent{header}
-	h.writer.WriteHeader(status)
 }
 
 // isOfHeaderHandler reports whether Caddy's header handler has wrapped a writer. Writers are never compared, because

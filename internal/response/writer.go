@@ -90,8 +90,8 @@ func (w *Writer) RestoreHeader() {
 	replaceHeader(w.Header(), w.heldResponse.header)
 }
 
-// End ends a response that nothing replaces. A status or an empty write that was ignored was then an answer after all,
-// an empty 200, which End sends by an empty write. net/http would send a 200 as well, but Caddy's header handler
+// End ends a response that nothing replaces. If all that a handler wrote is a status or an empty write that was ignored,
+// it meant an empty 200, which End sends by an empty write. net/http would send a 200 as well, but Caddy's header handler
 // applies its deferred operations only when something is written.
 func (w *Writer) End() {
 	wasIgnored := w.hasEmptyWrite || w.isIgnored

@@ -119,7 +119,7 @@ func (f *keptFile) reload() (hasChanged bool) {
 	text, err := readFile(f.path)
 	next := &snapshot{text: text, err: err}
 	if before := f.last.Load(); before != nil {
-		if bytes.Equal(before.text, text) && (err == nil || sameText(before.err, err)) {
+		if bytes.Equal(before.text, text) && (err == nil || fmt.Sprint(before.err) == fmt.Sprint(err)) {
 			return false // a text that was refused before is refused again
 		}
 		next.page = before.page
@@ -134,5 +134,3 @@ func (f *keptFile) reload() (hasChanged bool) {
 	f.last.Store(next)
 	return true
 }
-
-func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }

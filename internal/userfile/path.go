@@ -80,8 +80,8 @@ func HasSidecars(path string) (bool, error) {
 		return false, fmt.Errorf("%q ends in a placeholder of a request, and with .br behind it may be another's page; "+
 			"end it in a name, as in {http.vars.root}/404.html", path)
 	}
-	_, isOfSite, _ := expandGlobal(path) // New reports what is not set
-	return isOfSite, nil
+	_, isOfSite, err := expandGlobal(path)
+	return isOfSite, err
 }
 
 // isOperators reports whether the operator chooses a placeholder's value, which may then have folders. These are

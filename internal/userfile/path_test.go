@@ -81,6 +81,8 @@ func TestPathIsRefused(t *testing.T) {
 
 // TestPathsWithSidecars has placeholders of the environment, which stand for a name that the operator chose.
 func TestPathsWithSidecars(t *testing.T) {
+	t.Setenv("WWW", "/srv/www")
+	t.Setenv("PAGE", "404.html")
 	for path, isOfSite := range map[string]bool{
 		"/srv/404.html":                     false,
 		"{env.WWW}/{system.os}":             false,
