@@ -1,5 +1,7 @@
 package integration
 
+const unpoly = "Unpoly 3.14.3, Chromium 156 page by script, https,"
+
 // recipes are the Caddyfiles of the examples, by their folders, and of the documents, by their headings, and what has
 // to come of the requests that their readers' visitors send.
 var recipes = []recipe{
@@ -649,11 +651,14 @@ var recipes = []recipe{
 				recorded: "swup 4.10.0, Chromium 156 page by script, http,",
 				want:     missing("text/html", "HTTP ERROR"),
 			},
-			{
+			{address: "app.example.com", recorded: unpoly, want: missing("text/html", "HTTP ERROR")},
+			{ // the page has an element with up-main
 				address:  "app.example.com",
-				recorded: "Unpoly 3.14.3, Chromium 156 page by script, https,",
+				recorded: unpoly,
+				fields:   []string{"X-Up-Target: [up-main='']"},
 				want:     missing("text/html", "HTTP ERROR"),
 			},
+			{address: "app.example.com", recorded: unpoly, fields: []string{"X-Up-Target: #fragment"}, want: theirs},
 			{address: "app.example.com", recorded: "Unpoly 3.14.3, Chromium 156 action or form by script, https,", want: theirs},
 			{address: "app.example.com", recorded: "jQuery 4.0.0, Chromium 156 fragment, https,", want: theirs},
 			{address: "app.example.com", recorded: "htmx 4.0.1, Chromium 156 page by script, https,", want: theirs},

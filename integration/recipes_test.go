@@ -42,7 +42,7 @@ type visit struct {
 	recorded string
 
 	accept string
-	fields []string // more of its header, as in "Name: value"
+	fields []string // of its header, as in "Name: value"
 	want   answer
 }
 
@@ -227,7 +227,7 @@ func (v *visit) header() http.Header {
 	}
 	for _, field := range v.fields {
 		name, value, _ := strings.Cut(field, ": ")
-		header.Add(name, value)
+		header.Set(name, value)
 	}
 	return header
 }
