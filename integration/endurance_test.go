@@ -100,9 +100,7 @@ https://a.test:0 {
 	}
 	l.addr = testcaddy.StartConfig(t, l.configs[0]).Addr
 	testcaddy.AwaitTLS(t, l.addr, "a.test")
-	if err := os.Truncate(l.log, 0); err != nil { // without the handshakes that failed until then
-		t.Fatal(err)
-	}
+	_ = os.Truncate(l.log, 0)          // without the handshakes that failed until then
 	for i, config := range l.configs { // which keep the first one's port
 		l.configs[i] = bytes.ReplaceAll(config, []byte("127.0.0.1:0"), []byte(l.addr))
 	}
