@@ -7,8 +7,9 @@ import (
 )
 
 // countPage counts a page in the metric and, with the option report, in the report. The address is the one on the page.
-func (x *exchange) countPage(cause judge.Cause, asked *page.Asked, address string) {
-	miss := x.miss(asked, address, outcomes[cause])
+func (x *exchange) countPage(cause judge.Cause, address string) {
+	asked := x.request.Asked()
+	miss := x.miss(&asked, address, outcomes[cause])
 	report.CountPage(&miss)
 	isFirst := x.judge.ClaimCount() // also without the option, so that no outer handler counts this request
 	if counter := x.handler.counter; isFirst && counter != nil {

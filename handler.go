@@ -131,22 +131,28 @@ func (x *exchange) answer(cause judge.Cause, err error) {
 	x.judge.RecordPage(cause, err)
 	x.request.SetHandled()
 
+	rep, uri := x.represent(cause)
+	defer rep.Free()
+	x.countPage(cause, uri)
+	x.send(&rep, cause)
+
+	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
+		x.logPage(e, cause, uri, rep.Format(), err)
+	}
+}
+
+// represent makes the page, and represents it as the client accepts. It also returns the page's address. It is not part
+// of answer, so that its variables are off the stack when the page is sent: over HTTP/2, each stream has a new stack.
+func (x *exchange) represent(cause judge.Cause) (represent.Representation, string) {
 	asked := x.request.Asked()
-	p := h.maker.Make(&asked, x.request.Replacer)
-	x.countPage(cause, &asked, p.URI)
-	rep := h.representations.Represent(&represent.Input{
+	p := x.handler.maker.Make(&asked, x.request.Replacer)
+	return x.handler.representations.Represent(&represent.Input{
 		Page:           p,
 		Placeholders:   x.request.Replacer,
 		Accept:         x.request.Accept,
 		AcceptEncoding: x.request.AcceptEncoding,
 		VariesByClient: x.judge.VariesByClient(cause),
-	})
-	defer rep.Free()
-	x.send(&rep, cause)
-
-	if e := h.logger.Check(zapcore.DebugLevel, "wrote the 404 page"); e != nil {
-		x.logPage(e, cause, p.URI, rep.Format(), err)
-	}
+	}), p.URI
 }
 
 // send sends the page, once the rest of the request's body has been read.
