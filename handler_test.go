@@ -495,7 +495,7 @@ func (w cuttingWriter) WriteHeader(int) { _ = os.Truncate(w.file, 1) }
 // TestPageThatIsCutEndsItsConnection has a site cut its page while it is sent.
 func TestPageThatIsCutEndsItsConnection(t *testing.T) {
 	file := testcaddy.TempFile(t, "a.test.txt", strings.Repeat("x", 100<<10))
-	path := filepath.Join(filepath.Dir(file), "{http.request.host}.txt")
+	path := filepath.ToSlash(filepath.Dir(file)) + "/{http.request.host}.txt"
 	h := provision(t, &Handler{Template: map[string][]string{"text": {path}}})
 	defer func() {
 		if p := recover(); p != http.ErrAbortHandler {

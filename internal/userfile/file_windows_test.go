@@ -2,6 +2,7 @@ package userfile
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"testing"
 )
@@ -10,7 +11,7 @@ import (
 func TestClientNamesNoDevice(t *testing.T) {
 	for _, value := range []string{"NUL", "con", "COM1", "a:b"} {
 		got, err := expand("C:/sites/{"+host+"}", placeholders(values{host: value}))
-		if err != fs.ErrNotExist {
+		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: got %q, %v", value, got, err)
 		}
 	}
