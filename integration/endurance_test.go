@@ -134,8 +134,6 @@ func loadedBackend(w http.ResponseWriter, r *http.Request) {
 
 const templatePage = "<h1>%s</h1><p>%s</p>\n"
 
-const longestStall = 10 * time.Second
-
 // kind is a kind of request.
 type kind struct {
 	method string // by default GET
@@ -171,11 +169,12 @@ func (l *load) run(t *testing.T, d time.Duration) {
 	var running sync.WaitGroup
 	for _, k := range kinds {
 		k.method = cmp.Or(k.method, http.MethodGet)
-		http11, http2 := testcaddy.HTTP11(t, l.addr), testcaddy.HTTP2(t, l.addr)
-		for _, c := range []*testcaddy.Client{http11, http2} {
-			c.HTTP.Transport.(*http.Transport).IdleConnTimeout = time.Second
-		}
-		for _, c := range []*testcaddy.Client{http11, http2, testcaddy.HTTP3(t, l.addr)} {
+		isProxied := strings.HasPrefix(k.path, "/proxied/") || strings.HasPrefix(k.path, "/watched/")
+		clients := []*testcaddy.Client{testcaddy.HTTP11(t, l.addr), testcaddy.HTTP2(t, l.addr), testcaddy.HTTP3(t, l.addr)}
+		for _, c := range clients {
+			if isProxied && k.method == http.MethodGet && c.Name == "HTTP/3.0" {
+				continue // its body has no length (caddyserver/caddy#7835), and so a data race over trailers
+			}
 			c.HTTP.Timeout = time.Minute
 			running.Go(func() { l.keepAsking(ctx, t, c, k) })
 		}
@@ -206,6 +205,7 @@ func (l *load) keepAsking(ctx context.Context, t *testing.T, c *testcaddy.Client
 
 // ask sends a request, and checks the answer. Some clients leave early, and all do at the end.
 func (l *load) ask(ctx context.Context, c *testcaddy.Client, k kind) error {
+	const longestStall = 10 * time.Second
 	if !k.stalls && rand.N(4) == 0 {
 		var leave context.CancelFunc
 		stay := rand.N(30 * time.Millisecond)
