@@ -84,13 +84,14 @@ func TestTextHasWhatTheQueryChooses(t *testing.T) {
 	for i := range 30 {
 		Missed.Add(Miss{Host: "a.test", Path: fmt.Sprint("/", i), Link: NoLink})
 	}
+	Missed.Add(Miss{Host: "a.test", Path: "/error", Link: NoLink, Outcome: OutcomeError})
 	for query, rows := range map[string]int{
-		"":                       20,
-		"?limit=0":               30,
-		"?link=none&limit=1":     1,
-		"?outcome=error&link=":   0,
-		"?host=b.test":           0,
-		"?host=A.test&limit=%32": 2,
+		"":                            20,
+		"?limit=0&outcome=unanswered": 30,
+		"?link=none&limit=1":          1,
+		"?outcome=error&link=":        1,
+		"?host=b.test":                0,
+		"?host=A.test&limit=%32":      2,
 	} {
 		w, err := askText(http.MethodGet, query)
 		isText := w.Header().Get("Content-Type") == "text/plain; charset=utf-8"
